@@ -67,8 +67,8 @@ pub fn flags() -> Vec<&'static str> {
 }
 
 pub fn assert_audit_is_clean(data: &Path) {
-    let (code, said, trouble) = run(&["audit", "--data", data.to_str().expect("a path")]);
-    assert_eq!(code, 0, "{said}{trouble}");
+    let (code, said, problem) = run(&["audit", "--data", data.to_str().expect("a path")]);
+    assert_eq!(code, 0, "{said}{problem}");
 }
 
 /// Waits for the moment of a kill: a random time between `least` and `most` milliseconds after the

@@ -16,16 +16,16 @@ pub struct Watch(Sender<String>);
 
 impl Watch {
     /// Watches a process and all its descendants.
-    pub fn over(process: u32, patience: Duration) -> Self {
+    pub fn over(process: u32, time_limit: Duration) -> Self {
         let (tell, told) = mpsc::channel::<String>();
         thread::spawn(move || {
             let mut slow = BTreeSet::new();
             loop {
-                match told.recv_timeout(patience) {
+                match told.recv_timeout(time_limit) {
                     Ok(line) => note(&mut slow, &line),
                     Err(RecvTimeoutError::Disconnected) => return,
                     Err(RecvTimeoutError::Timeout) => {
-                        println!("no output for {} s: killing the run", patience.as_secs());
+                        println!("no output for {} s: killing the run", time_limit.as_secs());
                         slow.iter().for_each(|test| println!("  was running {test}"));
                         return end(process);
                     }

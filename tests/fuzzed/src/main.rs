@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rialto_fuzzed::drive::{PATIENCE, Plan, run};
+use rialto_fuzzed::drive::{Plan, TIME_LIMIT, run};
 use rialto_fuzzed::{ALL, Target};
 
 const USAGE: &str = "usage: rialto-fuzzed [--target NAME] [--inputs N] [--seed N]";
@@ -53,7 +53,7 @@ fn goes_well(target: &'static Target, plan: Plan) -> bool {
 
 fn read(words: &[String]) -> Result<Asked, String> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut plan = Plan { inputs: 100_000, seed: since.as_nanos() as u64, patience: PATIENCE };
+    let mut plan = Plan { inputs: 100_000, seed: since.as_nanos() as u64, time_limit: TIME_LIMIT };
     let mut targets: Vec<&Target> = Vec::new();
     for pair in words.chunks(2) {
         let [name, value] = pair else { return Err(format!("{} needs a value", pair[0])) };

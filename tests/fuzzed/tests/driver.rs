@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use rialto_fuzzed::Target;
-use rialto_fuzzed::drive::{Dice, Mutator, PATIENCE, Plan, run};
+use rialto_fuzzed::drive::{Dice, Mutator, Plan, TIME_LIMIT, run};
 
 /// A target that uses the corpus of another and fails in some way.
 const fn broken(check: fn(&[u8])) -> Target {
@@ -34,7 +34,7 @@ static LOOPS: Target = broken(|bytes| {
     }
 });
 
-const PLAN: Plan = Plan { inputs: 20_000, seed: 1, patience: PATIENCE };
+const PLAN: Plan = Plan { inputs: 20_000, seed: 1, time_limit: TIME_LIMIT };
 
 #[test]
 fn a_panic_is_found_and_its_input_made_small() {
@@ -61,7 +61,7 @@ fn memory_that_other_threads_hold_is_found_too() {
 #[test]
 #[ignore = "never ends; the next test runs it in a separate process"]
 fn a_parser_loops() {
-    let plan = Plan { patience: Duration::from_secs(1), ..PLAN };
+    let plan = Plan { time_limit: Duration::from_secs(1), ..PLAN };
     run(&LOOPS, plan).expect("it is ended before that");
 }
 

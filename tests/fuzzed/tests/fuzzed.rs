@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rialto_fuzzed::ALL;
-use rialto_fuzzed::drive::{Corpus, PATIENCE, Plan, folder, run};
+use rialto_fuzzed::drive::{Corpus, Plan, TIME_LIMIT, folder, run};
 
 /// Mutations for each target, before its share. `cargo xtask fuzz` runs millions.
 const INPUTS: u64 = 20_000;
@@ -16,7 +16,7 @@ const ALL_MAX: usize = 500 << 10;
 
 fn holds(name: &str) {
     let target = ALL.iter().find(|target| target.name == name).expect("a target");
-    if let Err(broken) = run(target, Plan { inputs: INPUTS, seed: SEED, patience: PATIENCE }) {
+    if let Err(broken) = run(target, Plan { inputs: INPUTS, seed: SEED, time_limit: TIME_LIMIT }) {
         panic!("{broken}");
     }
 }

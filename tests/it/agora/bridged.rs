@@ -102,7 +102,7 @@ async fn a_free_skill_is_begun_at_once_and_its_result_is_signed_for_the_worker()
     assert_eq!(result["payload"]["status"], "success");
     assert_eq!(result["payload"]["data"], json!({"done": true}));
     assert_eq!(hub.state_of(alice_reads, &request.id).await, "COMPLETED");
-    assert_eq!(hub.purse(alice).await, credits("10", "0"));
+    assert_eq!(hub.account(alice).await, credits("10", "0"));
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn a_price_becomes_an_offer_and_is_held_and_paid_like_any_other() {
     let request = alice.request(SUMMARIZE, json!({"budget": {"max": 2}}));
     let taken = hub.tell_to(&alias.did(), &request).await.expect(202);
     assert_eq!(taken.str("/payload/state"), "NEGOTIATING");
-    assert_eq!(hub.purse(alice).await, credits("10", "0"));
+    assert_eq!(hub.account(alice).await, credits("10", "0"));
     assert!(bridge.work().await.is_empty(), "no work starts with an offer");
     let offer = hub.newest(alice_reads).await;
     bridge.assert_held(&offer).await;
@@ -126,7 +126,7 @@ async fn a_price_becomes_an_offer_and_is_held_and_paid_like_any_other() {
 
     let accept = alice.accept_id(offer["id"].as_str().expect("an id"));
     assert_eq!(hub.told(&accept).await, "PROCESSING");
-    assert_eq!(hub.purse(alice).await, credits("9.5", "0.5"));
+    assert_eq!(hub.account(alice).await, credits("9.5", "0.5"));
     let work = bridge.work().await;
     assert_eq!(work[0]["budget"], 0.5);
     let job = work[0]["job_id"].as_str().expect("an id");
@@ -135,7 +135,7 @@ async fn a_price_becomes_an_offer_and_is_held_and_paid_like_any_other() {
     bridge.assert_held(&result).await;
     assert_eq!(result["payload"]["request_id"], request.id);
     assert_eq!(hub.state_of(alice_reads, &request.id).await, "COMPLETED");
-    assert_eq!(hub.purse(alice).await, credits("9.5", "0"));
+    assert_eq!(hub.account(alice).await, credits("9.5", "0"));
     assert_eq!(hub.balance("acme").await.0, "0.50");
     let letters = hub.letters(alice_reads).await;
     assert_eq!(kinds(&letters), ["OFFER", "RESULT"]);
@@ -157,7 +157,7 @@ async fn a_worker_that_fails_is_an_error_signed_for_it_and_nothing_is_paid() {
     assert_eq!(error["payload"]["code"], 500);
     assert_eq!(error["payload"]["request_id"], request.id);
     assert_eq!(hub.state_of(alice_reads, &request.id).await, "FAILED");
-    assert_eq!(hub.purse(alice).await, credits("10", "0"));
+    assert_eq!(hub.account(alice).await, credits("10", "0"));
     assert_eq!(hub.standing_of(&alias.did()).failures, 1);
 }
 
@@ -350,10 +350,10 @@ async fn a_worker_has_nothing_to_do_with_what_was_withdrawn_or_came_too_late() {
     assert_eq!(late["sender"]["id"], hub.hub_key().await.did());
     assert_eq!(late["payload"]["code"], 408);
     assert_eq!(late["payload"]["request_id"], request.id);
-    assert_eq!(hub.purse(alice).await, credits("10", "0"));
+    assert_eq!(hub.account(alice).await, credits("10", "0"));
     let reply = hub.report(worker, &job, "SUCCESS", "0.50").await;
     assert!(reply.status >= 400, "{}", reply.text);
-    assert_eq!(hub.purse(alice).await, credits("10", "0"));
+    assert_eq!(hub.account(alice).await, credits("10", "0"));
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ const ROUNDS: usize = 8;
 /// Duration of the load in one round, in milliseconds: minimum and maximum.
 const LOAD_MS: (u64, u64) = (150, 600);
 /// Starting balance of each requester.
-const PURSE: i64 = 100_000;
+const STARTING_CREDITS: i64 = 100_000;
 
 /// A client that follows the hub to its current address.
 #[derive(Clone)]
@@ -95,14 +95,15 @@ impl Client {
     }
 
     async fn fund(&self, key: &Key) {
-        let body = json!({"owner_id": key.owner(), "initial_balance": PURSE}).to_string();
+        let body =
+            json!({"owner_id": key.owner(), "initial_balance": STARTING_CREDITS}).to_string();
         let request = self.http.post(self.url("/registry/accounts")).bearer_auth(operator_key());
         let (status, text) = self.call(request.body(body)).await.expect("an answer");
         assert_eq!(status, 201, "{text}");
     }
 
     /// Hundredths of a credit: available and held.
-    async fn purse(&self, key: &Key) -> (i64, i64) {
+    async fn account(&self, key: &Key) -> (i64, i64) {
         let path = format!("/registry/accounts/{}", key.owner());
         let text = self.get(&path, &operator_key()).await;
         let read = |name| digits(&text, name).replace('.', "").parse().expect("two decimals");
@@ -223,8 +224,8 @@ async fn kills_during_negotiations_lose_nothing_double_nothing_and_conserve_mone
         got.sort_unstable();
         wanted.sort_unstable();
         assert_eq!(got, wanted, "everything acknowledged, once, and nothing else");
-        let purse = (PURSE * 100 + book.moved[&key.owner()], 0);
-        assert_eq!(client.purse(key).await, purse, "{}", key.owner());
+        let account = (STARTING_CREDITS * 100 + book.moved[&key.owner()], 0);
+        assert_eq!(client.account(key).await, account, "{}", key.owner());
     }
     assert_eq!(book.moved.values().sum::<i64>(), 0);
     for (key, id, wanted) in &book.ended {
@@ -254,9 +255,9 @@ async fn a_kill_after_every_step_changes_no_step() {
     let offer = bob.offer(&request.id, json!(5.25));
     let accept = alice.accept(&offer);
     let result = bob.result(&request.id);
-    let full = PURSE * 100;
+    let full = STARTING_CREDITS * 100;
     let mut said = Vec::new();
-    for (step, state, purse, to_alice, to_bob) in [
+    for (step, state, account, to_alice, to_bob) in [
         (&request, "PENDING", (full, 0), 0, 1),
         (&offer, "NEGOTIATING", (full, 0), 1, 1),
         (&accept, "PROCESSING", (full - 525, 525), 1, 2),
@@ -276,11 +277,11 @@ async fn a_kill_after_every_step_changes_no_step() {
         for reads in [&alice_reads, &bob_reads] {
             assert_eq!(client.json(&path, reads).await["state"], state);
         }
-        assert_eq!(client.purse(&alice).await, purse);
+        assert_eq!(client.account(&alice).await, account);
         assert_eq!(client.inbox(&alice_reads).await.len(), to_alice);
         assert_eq!(client.inbox(&bob_reads).await.len(), to_bob);
     }
-    assert_eq!(client.purse(&bob).await, (full + 525, 0));
+    assert_eq!(client.account(&bob).await, (full + 525, 0));
     hub.kill();
     assert_audit_is_clean(data.path());
 }
@@ -312,7 +313,7 @@ async fn a_timeout_that_was_running_when_the_hub_was_killed_still_comes() {
         assert_eq!(last["payload"]["code"], 408);
         assert_eq!(last["payload"]["request_id"], request.id);
     }
-    assert_eq!(client.purse(&alice).await, (PURSE * 100, 0));
+    assert_eq!(client.account(&alice).await, (STARTING_CREDITS * 100, 0));
     hub.kill();
     assert_audit_is_clean(data.path());
 }

@@ -17,13 +17,13 @@ async fn a_request_is_answered_at_once_and_nothing_is_paid_for_it() {
         let pair = Pair::on(&[], price).await;
         let Pair { hub, bob, alice_reads, bob_reads, .. } = &pair;
         let request = pair.ask(more).await;
-        assert_eq!(pair.purse().await, credits("10", "0"));
+        assert_eq!(pair.account().await, credits("10", "0"));
         assert_eq!(hub.newest(bob_reads).await, request.json());
         let result = bob.result(&request.id);
         assert_eq!(hub.told(&result).await, "COMPLETED");
         assert_eq!(pair.state(&request).await, "COMPLETED");
         assert_eq!(hub.newest(alice_reads).await, result.json());
-        assert_eq!(pair.purse().await, credits("10", "0"));
+        assert_eq!(pair.account().await, credits("10", "0"));
         hub.refuses(&bob.result(&request.id), 400).await;
     }
 }
@@ -33,9 +33,9 @@ async fn the_listed_price_is_held_with_the_request_and_paid_with_the_result() {
     for max in [json!(2.5), json!(6), json!(2.500_000)] {
         let pair = Pair::priced(json!(2.5)).await;
         let request = pair.ask(json!({"budget": {"max": max}})).await;
-        assert_eq!(pair.purse().await, credits("7.5", "2.5"));
+        assert_eq!(pair.account().await, credits("7.5", "2.5"));
         assert_eq!(pair.hub.told(&pair.bob.result(&request.id)).await, "COMPLETED");
-        assert_eq!(pair.purse().await, credits("7.5", "0"));
+        assert_eq!(pair.account().await, credits("7.5", "0"));
         assert_eq!(pair.earned().await, "2.5");
     }
 }
@@ -45,14 +45,14 @@ async fn who_lists_a_price_and_names_another_gives_up_the_listed_one() {
     let pair = Pair::priced(json!(2.5)).await;
     let Pair { hub, alice, bob, .. } = &pair;
     let request = pair.ask(json!({"budget": {"max": 6}})).await;
-    assert_eq!(pair.purse().await, credits("7.5", "2.5"));
+    assert_eq!(pair.account().await, credits("7.5", "2.5"));
     let offer = pair.offer(&request, json!(3)).await;
-    assert_eq!(pair.purse().await, credits("10", "0"), "released");
+    assert_eq!(pair.account().await, credits("10", "0"), "released");
     hub.refuses(&bob.result(&request.id), 400).await;
     hub.told(&alice.accept(&offer)).await;
-    assert_eq!(pair.purse().await, credits("7", "3"));
+    assert_eq!(pair.account().await, credits("7", "3"));
     hub.told(&bob.result(&request.id)).await;
-    assert_eq!((pair.purse().await, pair.earned().await), (credits("7", "0"), "3".to_owned()));
+    assert_eq!((pair.account().await, pair.earned().await), (credits("7", "0"), "3".to_owned()));
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn an_error_of_either_side_gives_the_listed_price_back() {
             assert_eq!(hub.told(&error).await, "FAILED");
             assert_eq!(hub.newest(reads).await, error.json());
             assert_eq!(pair.state(&request).await, "FAILED");
-            assert_eq!(pair.purse().await, credits("10", "0"));
+            assert_eq!(pair.account().await, credits("10", "0"));
             hub.refuses(&bob.result(&request.id), 400).await;
         }
     }
@@ -77,9 +77,9 @@ async fn an_error_of_either_side_gives_the_listed_price_back() {
 async fn silence_gives_the_listed_price_back() {
     let pair = Pair::priced(json!(2.5)).await;
     let request = pair.ask(json!({"budget": {"max": 6}, "timeout": 2_000})).await;
-    assert_eq!(pair.purse().await.1, "2.5");
+    assert_eq!(pair.account().await.1, "2.5");
     pair.fails(&request).await;
-    assert_eq!(pair.purse().await, credits("10", "0"));
+    assert_eq!(pair.account().await, credits("10", "0"));
     pair.hub.refuses(&pair.bob.result(&request.id), 408).await;
 }
 
@@ -91,7 +91,7 @@ async fn parts_keep_the_price_held_until_the_last_one() {
     for _ in 0..2 {
         assert_eq!(hub.told(&bob.partial(&request.id, false)).await, "PROCESSING");
         assert_eq!(pair.state(&request).await, "PROCESSING");
-        assert_eq!(pair.purse().await, credits("7.5", "2.5"));
+        assert_eq!(pair.account().await, credits("7.5", "2.5"));
     }
     // Work has begun, so an OFFER is too late.
     hub.refuses(&bob.offer(&request.id, json!(1)), 400).await;
@@ -122,7 +122,7 @@ async fn a_price_that_cannot_be_paid_is_refused_and_can_be_asked_for_again() {
     hub.fund(alice, "10").await;
     // A refused envelope is not recorded: the same one is valid now.
     assert_eq!(hub.told(&request).await, "PENDING");
-    assert_eq!(pair.purse().await, credits("0", "20"));
+    assert_eq!(pair.account().await, credits("0", "20"));
     hub.told(&bob.result(&request.id)).await;
     assert_eq!(pair.earned().await, "20");
 }
@@ -133,7 +133,7 @@ async fn the_price_is_the_one_listed_when_it_was_asked() {
     let Pair { hub, bob, .. } = &pair;
     let request = pair.ask(json!({"budget": {"max": 9}})).await;
     hub.provider(bob, SEARCH, Some(json!(9))).await;
-    assert_eq!(pair.purse().await, credits("8", "2"));
+    assert_eq!(pair.account().await, credits("8", "2"));
     hub.told(&bob.result(&request.id)).await;
     assert_eq!(pair.earned().await, "2");
 }
@@ -146,7 +146,7 @@ async fn somebody_who_lists_nothing_may_be_asked_for_anything_and_works_for_noth
     hub.hello(&carol, json!({})).await;
     let request = alice.request("agora:anything:v7", json!({"budget": {"max": 6}}));
     hub.tell_to(carol.did(), &request).await.expect(202);
-    assert_eq!(pair.purse().await, credits("10", "0"));
+    assert_eq!(pair.account().await, credits("10", "0"));
     assert_eq!(hub.told(&carol.result(&request.id)).await, "COMPLETED");
-    assert_eq!(pair.purse().await, credits("10", "0"));
+    assert_eq!(pair.account().await, credits("10", "0"));
 }

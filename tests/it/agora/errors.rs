@@ -83,7 +83,7 @@ async fn what_cannot_be_paid_is_402() {
     let accept = alice.accept(&offer);
     assert_refusal(&hub.refuses(&accept, 402).await, &accept, 402, false);
     assert_eq!(pair.state(&request).await, "NEGOTIATING");
-    assert_eq!(pair.purse().await, credits("10", "0"));
+    assert_eq!(pair.account().await, credits("10", "0"));
     // In another currency.
     let foreign = alice.request(SEARCH, json!({"budget": {"max": 1, "currency": "EUR"}}));
     assert_refusal(&hub.refuses(&foreign, 402).await, &foreign, 402, false);
@@ -162,7 +162,7 @@ async fn a_providers_failure_is_its_own_500_passed_on() {
         assert_eq!(hub.told(&error).await, "FAILED");
         assert_eq!(hub.newest(alice_reads).await, error.json());
         assert_eq!(pair.state(&request).await, "FAILED");
-        assert_eq!(pair.purse().await, credits("10", "0"));
+        assert_eq!(pair.account().await, credits("10", "0"));
     }
 }
 

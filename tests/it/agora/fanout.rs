@@ -72,7 +72,7 @@ async fn one_of_several_offers_is_taken_and_the_other_offerers_are_told_so() {
     }
     let accept = alice.accept(&offers[3]);
     assert_eq!(hub.told(&accept).await, "PROCESSING");
-    assert_eq!(hub.purse(alice).await, credits("7", "3"));
+    assert_eq!(hub.account(alice).await, credits("7", "3"));
     // The chosen provider gets the requester's ACCEPT; the others get one envelope of the hub each.
     assert_eq!(hub.newest(&others[2].1).await, accept.json());
     let hub_key = hub.hub_key().await;
@@ -103,7 +103,7 @@ async fn nobody_just_works_on_what_several_were_asked() {
     let crowd = Crowd::gather(&[], 2, Some(json!(1))).await;
     let request = crowd.ask(json!({"budget": {"max": 6}})).await;
     // Nothing is held: the price is not known before an offer.
-    assert_eq!(crowd.hub.purse(&crowd.alice).await, credits("10", "0"));
+    assert_eq!(crowd.hub.account(&crowd.alice).await, credits("10", "0"));
     for n in 0..2 {
         crowd.hub.refuses(&crowd.key(n).result(&request.id), 400).await;
         crowd.hub.refuses(&crowd.key(n).partial(&request.id, false), 400).await;

@@ -148,7 +148,7 @@ async fn a_wall_clock_that_was_set_is_the_one_freshness_goes_by_and_no_deadline_
         let super::scene::Pair { hub, alice_reads, bob_reads, .. } = &pair;
         let worker = hub.agent("acme", "sums", "0", None).await;
         let request = pair.agree(json!(2), json!({"budget": {"max": 6}, "timeout": 600_000})).await;
-        let held = pair.purse().await;
+        let held = pair.account().await;
         // As after a suspended machine, or when the clock is corrected.
         hub.clock.set_wall(Millis::seconds(seconds));
         hub.engine.wake_lane();
@@ -162,7 +162,7 @@ async fn a_wall_clock_that_was_set_is_the_one_freshness_goes_by_and_no_deadline_
         hub.newest(bob_reads).await;
         // Nothing became due, and no agent went offline.
         assert_eq!(pair.state(&request).await, "PROCESSING");
-        assert_eq!(pair.purse().await, held);
+        assert_eq!(pair.account().await, held);
         assert!(
             hub.letters(alice_reads).await.iter().all(|one| one["envelope"]["type"] != "ERROR")
         );

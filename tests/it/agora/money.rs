@@ -13,15 +13,15 @@ async fn the_worked_values_of_the_book() {
     let pair = Pair::meet().await;
     let Pair { hub, bob, .. } = &pair;
     let request = pair.agree(json!(5.25), json!({"budget": {"max": 6}})).await;
-    assert_eq!(pair.purse().await, credits("4.75", "5.25"));
+    assert_eq!(pair.account().await, credits("4.75", "5.25"));
     hub.told(&bob.result(&request.id)).await;
-    assert_eq!((pair.purse().await, pair.earned().await), (credits("4.75", "0"), "5.25".into()));
+    assert_eq!((pair.account().await, pair.earned().await), (credits("4.75", "0"), "5.25".into()));
 
     let pair = Pair::meet().await;
     let request = pair.agree(json!(5.25), json!({"timeout": 4_000, "budget": {"max": 6}})).await;
-    assert_eq!(pair.purse().await, credits("4.75", "5.25"));
+    assert_eq!(pair.account().await, credits("4.75", "5.25"));
     pair.fails(&request).await;
-    assert_eq!(pair.purse().await, credits("10", "0"));
+    assert_eq!(pair.account().await, credits("10", "0"));
 
     let pair = Pair::meet().await;
     let request = pair.ask(json!({"budget": {"max": 6}})).await;
@@ -35,9 +35,9 @@ async fn the_worked_values_of_the_book() {
 async fn an_error_after_the_agreement_gives_all_of_it_back() {
     let pair = Pair::meet().await;
     let request = pair.agree(json!(5.25), json!({})).await;
-    assert_eq!(pair.purse().await, credits("4.75", "5.25"));
+    assert_eq!(pair.account().await, credits("4.75", "5.25"));
     assert_eq!(pair.hub.told(&pair.bob.error(&request.id, 500)).await, "FAILED");
-    assert_eq!((pair.purse().await, pair.earned().await), (credits("10", "0"), "0".to_owned()));
+    assert_eq!((pair.account().await, pair.earned().await), (credits("10", "0"), "0".to_owned()));
 }
 
 /// An OFFER whose `cost` is spelled this way.
@@ -77,7 +77,7 @@ async fn a_cost_is_what_its_canonical_number_says_however_it_is_written() {
         let offer = written(&pair.bob, &request, cost);
         pair.hub.told(&offer).await;
         pair.hub.told(&pair.alice.accept(&offer)).await;
-        assert_eq!(pair.purse().await, credits(left, held), "{cost}");
+        assert_eq!(pair.account().await, credits(left, held), "{cost}");
         pair.hub.told(&pair.bob.result(&request.id)).await;
         assert_eq!(pair.earned().await, held, "{cost}");
     }
@@ -175,10 +175,10 @@ async fn who_has_too_little_may_accept_later() {
     // Ten credits, of which six are held.
     hub.refuses(&accept, 402).await;
     assert_eq!(pair.state(&second).await, "NEGOTIATING");
-    assert_eq!(pair.purse().await, credits("4", "6"));
+    assert_eq!(pair.account().await, credits("4", "6"));
     assert_eq!(hub.told(&bob.error(&first.id, 500)).await, "FAILED");
     assert_eq!(hub.told(&accept).await, "PROCESSING");
-    assert_eq!(pair.purse().await, credits("5", "5"));
+    assert_eq!(pair.account().await, credits("5", "5"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -195,13 +195,13 @@ async fn many_accepts_at_once_never_spend_a_credit_twice() {
     let taken = replies.iter().filter(|reply| reply.status == 202).count();
     assert_eq!(taken, 3, "ten credits pay three times three");
     assert!(replies.iter().all(|reply| matches!(reply.status, 202 | 402)));
-    assert_eq!(pair.purse().await, credits("1", "9"));
+    assert_eq!(pair.account().await, credits("1", "9"));
     for ((request, _), reply) in accepts.iter().zip(&replies) {
         if reply.status == 202 {
             hub.told(&bob.result(&request.id)).await;
         }
     }
-    assert_eq!((pair.purse().await, pair.earned().await), (credits("1", "0"), "9".to_owned()));
+    assert_eq!((pair.account().await, pair.earned().await), (credits("1", "0"), "9".to_owned()));
     assert_balanced(&pair);
 }
 
@@ -227,7 +227,7 @@ async fn one_of_several_accepts_at_once_wins_and_one_price_is_held() {
     let won: Vec<usize> = (0..4).filter(|n| replies[*n].status == 202).collect();
     assert_eq!(won.len(), 1, "{replies:?}");
     let cost = won[0] + 1;
-    assert_eq!(pair.purse().await, credits(&(10 - cost).to_string(), &cost.to_string()));
+    assert_eq!(pair.account().await, credits(&(10 - cost).to_string(), &cost.to_string()));
     let shown: Value = hub.standing(&pair.alice_reads, &request.id).await;
     assert_eq!(shown["state"], "PROCESSING");
 }

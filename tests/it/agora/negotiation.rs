@@ -43,14 +43,17 @@ async fn four_offers_may_be_made_and_any_one_of_them_accepted_but_no_second() {
     let refused = hub.refuses(&bob.offer(&request.id, json!(1)), 400).await;
     assert!(refused.str("/payload/message").contains('4'), "{}", refused.text);
     assert_eq!(hub.told(&alice.accept(&offers[2])).await, "PROCESSING");
-    assert_eq!(pair.purse().await, credits("6.5", "3.5"));
+    assert_eq!(pair.account().await, credits("6.5", "3.5"));
     for other in [&offers[0], &offers[2], &offers[3]] {
         hub.refuses(&alice.accept(other), 400).await;
     }
     // The chosen provider is not notified about its own other offers.
     assert_eq!(hub.letters(bob_reads).await.len(), 2);
     hub.told(&bob.result(&request.id)).await;
-    assert_eq!((pair.purse().await, pair.earned().await), (credits("6.5", "0"), "3.5".to_owned()));
+    assert_eq!(
+        (pair.account().await, pair.earned().await),
+        (credits("6.5", "0"), "3.5".to_owned())
+    );
 }
 
 #[tokio::test]
@@ -99,7 +102,7 @@ async fn nothing_can_be_said_about_a_request_that_failed() {
         hub.refuses(&late, 400).await;
     }
     assert_eq!(pair.state(&request).await, "FAILED");
-    assert_eq!(pair.purse().await, credits("10", "0"));
+    assert_eq!(pair.account().await, credits("10", "0"));
 }
 
 #[tokio::test]
@@ -254,7 +257,7 @@ async fn a_proof_of_payment_is_kept_and_passed_on_and_not_interpreted() {
     hub.told(&accept).await;
     assert_eq!(hub.newest(bob_reads).await["payload"], payload);
     // Nothing is paid for it.
-    assert_eq!(pair.purse().await, credits("8", "2"));
+    assert_eq!(pair.account().await, credits("8", "2"));
     let kept = hub.engine.with_world(|world| {
         world.live_jobs().find_map(|job| job.payment_proof.clone()).expect("it is kept")
     });
@@ -281,7 +284,7 @@ async fn who_asked_may_withdraw_until_somebody_works() {
         for offer in &offers {
             hub.refuses(&alice.accept(offer), 400).await;
         }
-        assert_eq!(pair.purse().await, credits("10", "0"));
+        assert_eq!(pair.account().await, credits("10", "0"));
         assert_eq!(hub.standing_of(bob.did()), Default::default(), "neither party failed");
     }
 }
@@ -299,5 +302,5 @@ async fn an_offer_nobody_answers_to_just_stands() {
     assert_eq!(offers[0]["offer_id"], first.id);
     assert_eq!(offers[1]["offer_id"], second.id);
     hub.told(&alice.accept(&second)).await;
-    assert_eq!(pair.purse().await, credits("9", "1"));
+    assert_eq!(pair.account().await, credits("9", "1"));
 }

@@ -17,12 +17,12 @@ async fn parts_are_passed_on_and_the_work_goes_on_until_the_last() {
         assert_eq!(hub.told(&part).await, "PROCESSING");
         assert_eq!(hub.newest(alice_reads).await, part.json());
         assert_eq!(pair.state(&request).await, "PROCESSING");
-        assert_eq!(pair.purse().await, credits("8", "2"), "nothing is paid for a part");
+        assert_eq!(pair.account().await, credits("8", "2"), "nothing is paid for a part");
     }
     let last = bob.result(&request.id);
     assert_eq!(hub.told(&last).await, "COMPLETED");
     assert_eq!(hub.newest(alice_reads).await, last.json());
-    assert_eq!((pair.purse().await, pair.earned().await), (credits("8", "0"), "2".to_owned()));
+    assert_eq!((pair.account().await, pair.earned().await), (credits("8", "0"), "2".to_owned()));
     let letters = hub.letters(alice_reads).await;
     assert_eq!(kinds(&letters), ["OFFER", "RESULT", "RESULT", "RESULT", "RESULT"]);
 }
@@ -67,7 +67,7 @@ async fn who_has_begun_may_still_fail_and_gets_nothing() {
     let error = bob.error(&request.id, 500);
     assert_eq!(hub.told(&error).await, "FAILED");
     assert_eq!(hub.newest(alice_reads).await, error.json());
-    assert_eq!(pair.purse().await, credits("10", "0"));
+    assert_eq!(pair.account().await, credits("10", "0"));
     hub.refuses(&bob.partial(&request.id, true), 400).await;
 }
 

@@ -66,8 +66,8 @@ impl Pair {
     }
 
     /// Alice's available and held credits.
-    pub async fn purse(&self) -> (String, String) {
-        self.hub.purse(&self.alice).await
+    pub async fn account(&self) -> (String, String) {
+        self.hub.account(&self.alice).await
     }
 
     /// Bob's earnings.
@@ -141,13 +141,13 @@ impl Hub {
     }
 
     /// A key's available and held credits, without trailing zeros.
-    pub async fn purse(&self, key: &Key) -> (String, String) {
+    pub async fn account(&self, key: &Key) -> (String, String) {
         let (spendable, held) = self.balance(&key.owner()).await;
         (short(&spendable), short(&held))
     }
 
     pub async fn spendable(&self, key: &Key) -> String {
-        self.purse(key).await.0
+        self.account(key).await.0
     }
 
     /// The standing of a key's agent.

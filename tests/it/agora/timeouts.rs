@@ -19,7 +19,7 @@ async fn assert_timed_out(pair: &Pair, request: &super::kit::Said) {
         let about = |letter: &&Value| letter["envelope"]["type"] == "ERROR";
         assert_eq!(letters.iter().filter(about).count(), 1, "once");
     }
-    assert_eq!(pair.purse().await, credits("10", "0"));
+    assert_eq!(pair.account().await, credits("10", "0"));
 }
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn agreed_work_that_does_not_come_is_not_paid() {
     let pair = Pair::on(&[("reputation.fair_time", "1s")], None).await;
     let Pair { hub, bob, .. } = &pair;
     let request = pair.agree(json!(2), json!({"budget": {"max": 6}, "timeout": 4_000})).await;
-    assert_eq!(pair.purse().await, credits("8", "2"));
+    assert_eq!(pair.account().await, credits("8", "2"));
     // A partial result is not a result.
     hub.told(&bob.partial(&request.id, false)).await;
     assert_timed_out(&pair, &request).await;
@@ -74,7 +74,7 @@ async fn everything_after_a_timeout_is_too_late() {
 async fn a_deadline_that_passes_while_the_hub_is_down_is_kept() {
     let pair = Pair::priced(json!(2)).await;
     let request = pair.ask(json!({"budget": {"max": 6}, "timeout": 3_000})).await;
-    assert_eq!(pair.purse().await, credits("8", "2"));
+    assert_eq!(pair.account().await, credits("8", "2"));
     let Pair { hub, alice, bob, alice_reads, bob_reads } = pair;
     let deadline = hub.standing(&alice_reads, &request.id).await["deadline"].clone();
     let deadline = moment(&deadline);
@@ -104,7 +104,7 @@ async fn an_offer_can_be_accepted_until_its_ttl_is_over() {
     assert_eq!(pair.state(&request).await, "NEGOTIATING");
     // The other offer is still valid.
     assert_eq!(hub.told(&alice.accept(&longer)).await, "PROCESSING");
-    assert_eq!(pair.purse().await, credits("8", "2"));
+    assert_eq!(pair.account().await, credits("8", "2"));
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ impl Twins {
 
     /// Alice's available and held credits on the other hub, and Bob's earnings there.
     async fn elsewhere(&self) -> ((String, String), String) {
-        (self.there.purse(&self.alice).await, self.there.spendable(&self.bob).await)
+        (self.there.account(&self.alice).await, self.there.spendable(&self.bob).await)
     }
 }
 
@@ -90,7 +90,7 @@ async fn a_request_that_names_no_payee_or_another_hub_is_paid_for_on_no_second_h
     for (request, holds) in &requests {
         here.tell(request).await.expect(202);
         let held = if *holds { PRICE.to_string() } else { "0".to_owned() };
-        assert_eq!(here.purse(alice).await.1, held, "{}", request.text);
+        assert_eq!(here.account(alice).await.1, held, "{}", request.text);
         twins.replay(request).await;
         // Bob tries to be paid twice.
         let answers = [bob.result(&request.id), bob.offer(&request.id, json!(1))];
@@ -110,7 +110,7 @@ async fn the_path_alone_makes_nobody_a_payee() {
     let Twins { there, alice, bob, .. } = &twins;
     let request = alice.sign(MessageType::Request, &wish());
     there.tell_to(bob.did(), &request).await.expect(202);
-    assert_eq!(there.purse(alice).await, credits("10", "0"));
+    assert_eq!(there.account(alice).await, credits("10", "0"));
     // Bob has to make an offer; without one he would work for free by mistake.
     let refused = there.tell(&bob.result(&request.id)).await;
     assert_error(&refused, 400);
@@ -118,7 +118,7 @@ async fn the_path_alone_makes_nobody_a_payee() {
     let offer = bob.offer(&request.id, json!(PRICE));
     there.tell(&offer).await.expect(202);
     there.tell(&alice.accept(&offer)).await.expect(202);
-    assert_eq!(there.purse(alice).await, credits("8", "2"));
+    assert_eq!(there.account(alice).await, credits("8", "2"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,7 +139,7 @@ async fn an_accept_by_the_offers_id_alone_takes_only_an_offer_that_was_read_here
     // As the spec prints it: she read the OFFER from her inbox, and names its id.
     assert_eq!(here.newest(&reads).await, offer.json());
     here.tell(&accept).await.expect(202);
-    assert_eq!(here.purse(alice).await, credits("8", "2"));
+    assert_eq!(here.account(alice).await, credits("8", "2"));
     // Bob has the ACCEPT, and brings it to the hub where his offer was not read.
     twins.replay(&accept).await;
     let result = bob.result(&request.id);
@@ -170,7 +170,7 @@ async fn an_accept_that_names_a_hub_is_taken_there_and_nowhere_else() {
         assert_eq!(twins.elsewhere().await, (credits("10", "0"), "0".to_owned()));
         here.tell(&accept).await.expect(202);
         here.tell(&accept).await.expect(202);
-        assert_eq!(here.purse(alice).await.1, "2");
+        assert_eq!(here.account(alice).await.1, "2");
         here.tell(&bob.result(&request.id)).await.expect(202);
     }
     assert_eq!(here.spendable(bob).await, "4");
@@ -196,6 +196,6 @@ async fn an_order_that_names_only_its_payee_pays_nobody_else_on_any_hub() {
     there.tell(&false_offer).await.expect(202);
     twins.replay(&accept).await;
     twins.replay(&alice.accept_id(&offer.id)).await;
-    assert_eq!(there.purse(alice).await, credits("10", "0"));
+    assert_eq!(there.account(alice).await, credits("10", "0"));
     assert_eq!(there.spendable(&mallory).await, "0");
 }

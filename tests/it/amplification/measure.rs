@@ -57,7 +57,7 @@ impl Standing {
 fn memory(hub: &TestHub) -> usize {
     hub.engine.with_world(|world| {
         let agents = world.agents().map(|row| format!("{row:?}").len());
-        let desks = world
+        let agent_states = world
             .agents()
             .filter_map(|row| Some(format!("{:?}", world.agent_state(row.id)?).len()));
         let keys = world.agents().flat_map(|row| world.keys_of(row.id)).map(|_| 64);
@@ -65,7 +65,14 @@ fn memory(hub: &TestHub) -> usize {
         let jobs = world.live_jobs().map(|row| format!("{row:?}").len());
         let pushes = world.deliveries().map(|row| format!("{row:?}").len());
         let answers = world.idempotency_entries().map(|row| format!("{row:?}").len());
-        agents.chain(desks).chain(keys).chain(owners).chain(jobs).chain(pushes).chain(answers).sum()
+        agents
+            .chain(agent_states)
+            .chain(keys)
+            .chain(owners)
+            .chain(jobs)
+            .chain(pushes)
+            .chain(answers)
+            .sum()
     })
 }
 

@@ -36,11 +36,11 @@ async fn an_envelope_costs_so_much_and_no_more_however_often_and_by_whomever() {
                 longest = longest.max(reply.text.len());
             }
             let cost = before.cost_of(&market.hub, TIMES, longest);
-            println!("{} by {by:?}: {sent} sent, {cost:?}", row.deed);
+            println!("{} by {by:?}: {sent} sent, {cost:?}", row.signed_action);
             let proven = !matches!(by, Signer::Unsigned | Signer::Forged | Signer::Operator);
             let bound = if proven { bound::of(ENVELOPES, row.kind.as_str()) } else { REFUSED };
             let excess = bound.excess(&cost, sent);
-            over.extend(excess.map(|excess| format!("{} by {by:?}: {excess}", row.deed)));
+            over.extend(excess.map(|excess| format!("{} by {by:?}: {excess}", row.signed_action)));
         }
         market.hub.halt().await;
     }
@@ -74,7 +74,7 @@ async fn an_order_to_the_market_costs_so_much_and_no_more_however_often_and_by_w
                 longest = longest.max(answered);
             }
             let cost = before.cost_of(&market.hub, TIMES, longest);
-            println!("{} by {by:?}: {cost:?}", row.deed);
+            println!("{} by {by:?}: {cost:?}", row.signed_action);
             let bound = match by {
                 Signer::Forged | Signer::Operator => REFUSED,
                 // Evaluated without a signature, so it changes nothing. Deferred writes of the
@@ -86,7 +86,7 @@ async fn an_order_to_the_market_costs_so_much_and_no_more_however_often_and_by_w
                 _ => bound::of(ORDERS, row.action.as_str()),
             };
             let excess = bound.excess(&cost, 0);
-            over.extend(excess.map(|excess| format!("{} by {by:?}: {excess}", row.deed)));
+            over.extend(excess.map(|excess| format!("{} by {by:?}: {excess}", row.signed_action)));
         }
         market.hub.0.stop().await;
     }

@@ -5,7 +5,7 @@ use rialto_hub::config::Profile;
 use rialto_protocols::clara::result::MessageResult;
 use serde_json::{Value, json};
 
-use super::kit::{Hub, Wallet, purse};
+use super::kit::{Hub, Wallet, account};
 
 /// Long enough for slow machines, so that only messages close an auction.
 const LONG: &[(&str, &str)] = &[("jobs.auction_window", "30s")];
@@ -42,7 +42,7 @@ async fn everybody_of_the_topic_is_asked_and_the_reward_is_held_at_once() {
     let Scene { hub, a, requester, .. } = scene(LONG).await;
     hub.agent(&a, "N", "nft", "1").await;
     let id = hub.auction(&requester, "tweet", "50").await;
-    assert_eq!(hub.purse(&requester).await, purse("50", "50"));
+    assert_eq!(hub.account(&requester).await, account("50", "50"));
     let page = hub.results("?sort=DESC&limit=1").await;
     let mut asked = page.edges[0].node.messages.clone();
     asked.sort_by_key(|one| one.tag("Agent-Id").map(str::to_owned));
@@ -104,8 +104,8 @@ async fn the_lowest_offer_wins_among_equals_who_registered_first_and_the_last_an
     assert_eq!(public[public.len() - 3..], result.messages[..3]);
     assert_eq!(hub.listed("B").await["tasks"]["inbox"][&id]["reward"], "30");
     hub.deliver(&b, "B", &id).await;
-    assert_eq!(hub.purse(&requester).await, purse("70", "0"));
-    assert_eq!(hub.purse(&b).await, purse("30", "0"));
+    assert_eq!(hub.account(&requester).await, account("70", "0"));
+    assert_eq!(hub.account(&b).await, account("30", "0"));
     assert_eq!(hub.result(&id).await, result, "it never changes again");
     let hub = Hub(hub.0.restart(Profile::Serve, LONG).await);
     assert_eq!(hub.result(&id).await, result);
@@ -156,7 +156,7 @@ async fn with_no_offer_the_hold_is_released_and_the_requester_told() {
     hub.pass(Millis(30_000));
     let refused = format!("No offers for task {silent}");
     assert_eq!(hub.result(&silent).await.error.as_deref(), Some(refused.as_str()));
-    assert_eq!(hub.purse(&requester).await, purse("100", "0"));
+    assert_eq!(hub.account(&requester).await, account("100", "0"));
     let declined = hub.auction(&requester, "tweet", "50").await;
     for (by, agent) in [(&a, "A"), (&b, "B"), (&c, "C")] {
         assert_eq!(hub.decline(by, agent, &declined).await.actions(), ["Task-Declined"]);
@@ -164,7 +164,7 @@ async fn with_no_offer_the_hold_is_released_and_the_requester_told() {
     let result = hub.result(&declined).await;
     assert_eq!(result.error, Some(format!("No offers for task {declined}")));
     assert!(result.messages.is_empty());
-    assert_eq!(hub.purse(&requester).await, purse("100", "0"));
+    assert_eq!(hub.account(&requester).await, account("100", "0"));
     let page = hub.results("?sort=DESC").await;
     let told: Vec<_> = page
         .edges
@@ -193,7 +193,7 @@ async fn an_auction_without_anybody_capable_is_an_error_at_once() {
     ];
     let own = hub.act(&a, "Register-Task", &tags, "{}").await;
     assert_eq!(own.error(), "No agents to choose from", "the named agent is not invited");
-    assert_eq!(hub.purse(&a).await, purse("50", "0"));
+    assert_eq!(hub.account(&a).await, account("50", "0"));
     hub.0.stop().await;
 }
 

@@ -3,7 +3,7 @@
 use rialto_core::time::Millis;
 use rialto_hub::config::Profile;
 
-use super::kit::{Hub, Wallet, about, purse};
+use super::kit::{Hub, Wallet, about, account};
 
 const LONG: &[(&str, &str)] = &[("jobs.auction_window", "30s")];
 
@@ -40,7 +40,7 @@ async fn a_restart_keeps_the_offers_and_the_closing_time() {
     hub.pass(Millis(30_000));
     let result = hub.result(&id).await;
     assert_eq!(result.messages[0].tag("Agent-Id"), Some("A"));
-    assert_eq!(hub.purse(&requester).await, purse("50", "50"));
+    assert_eq!(hub.account(&requester).await, account("50", "50"));
     hub.0.stop().await;
 }
 
@@ -60,7 +60,7 @@ async fn when_the_winner_declines_the_next_offer_counts_and_then_the_queue() {
     let last = hub.decline(&b, "B", &id).await;
     assert_eq!(last.actions(), ["Task-Declined", "Task-Queued"]);
     assert_eq!(last.result.messages[1].target, requester.address());
-    assert_eq!(hub.purse(&requester).await, purse("50", "50"));
+    assert_eq!(hub.account(&requester).await, account("50", "50"));
     // All agents have declined: a new auction is open to new ones.
     let d = Wallet::of(4);
     let came = hub.agent(&d, "D", "tweet", "1").await;
@@ -69,8 +69,8 @@ async fn when_the_winner_declines_the_next_offer_counts_and_then_the_queue() {
     hub.offer(&d, "D", &id, "25").await;
     assert_eq!(hub.result(&id).await, result, "the first outcome stays the result");
     hub.deliver(&d, "D", &id).await;
-    assert_eq!(hub.purse(&requester).await, purse("75", "0"));
-    assert_eq!(hub.purse(&d).await, purse("25", "0"));
+    assert_eq!(hub.account(&requester).await, account("75", "0"));
+    assert_eq!(hub.account(&d).await, account("25", "0"));
     hub.0.stop().await;
 }
 

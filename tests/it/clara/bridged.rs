@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::kit::{Hub, Wallet, purse};
+use super::kit::{Hub, Wallet, account};
 use crate::kit::eventually;
 
 /// The registry's id of an agent of this market.
@@ -48,7 +48,7 @@ async fn a_job_of_another_protocol_is_shown_without_what_is_in_it() {
     let done = hub.act(&clara, "Send-Result", &tags, r#"{"text":"a hidden answer"}"#).await;
     assert_eq!(done.result.error, None);
     assert_eq!(hub.balance("acme").await, ("80.00".to_owned(), "0.00".to_owned()));
-    assert_eq!(hub.purse(&clara).await, purse("20", "0"));
+    assert_eq!(hub.account(&clara).await, account("20", "0"));
     let outbox = hub.listed("A").await["tasks"]["outbox"][task].clone();
     assert!(outbox.is_object() && outbox.get("result").is_none(), "{outbox}");
     let job = hub.get(&format!("/registry/jobs/{task}"), Some(&boss.key)).await.expect(200);
@@ -120,7 +120,7 @@ async fn agents_of_other_protocols_are_listed_and_can_be_named() {
     let task = hub.act(&requester, "Register-Task", &tags, r#"{"text":"hello"}"#).await;
     assert_eq!(task.result.error, None);
     assert_eq!(hub.listed(&alias).await["tasks"]["inbox"][&task.id]["reward"], "12");
-    assert_eq!(hub.purse(&requester).await, purse("50", "50"));
+    assert_eq!(hub.account(&requester).await, account("50", "50"));
     let path = format!("/registry/agents/{}/jobs", worker.id);
     let work = hub.get(&path, Some(&worker.key)).await.expect(200);
     assert_eq!(work.at("/jobs/0/input_data"), json!({"text": "hello"}));
@@ -139,7 +139,7 @@ async fn agents_of_other_protocols_are_listed_and_can_be_named() {
     let result = result.expect("a result");
     assert_eq!((&result["id"], &result["result"]), (&json!(task.id), &json!({"done": true})));
     assert_eq!(result["agentId"], alias.as_str());
-    assert_eq!(hub.purse(&requester).await, purse("88", "0"));
+    assert_eq!(hub.account(&requester).await, account("88", "0"));
     assert_eq!(hub.balance("acme").await.0, "12.00");
     hub.0.stop().await;
 }

@@ -18,7 +18,7 @@ const ROUNDS: usize = 5;
 /// Duration of the load in one round, in milliseconds: minimum and maximum.
 const LOAD_MS: (u64, u64) = (150, 500);
 /// Starting balance of each requester.
-const PURSE: i64 = 100_000;
+const STARTING_CREDITS: i64 = 100_000;
 const PROTOCOL: (&str, &str) = ("Protocol", "C.L.A.R.A.");
 /// The agents: owner, id and fee.
 const AGENTS: [(u8, &str, i64); 2] = [(1, "A", 20), (2, "B", 45)];
@@ -74,14 +74,14 @@ impl Client {
 
     async fn fund(&self, wallet: &Wallet) {
         let owner = format!("clara:{}", wallet.address());
-        let body = json!({"owner_id": owner, "initial_balance": PURSE}).to_string();
+        let body = json!({"owner_id": owner, "initial_balance": STARTING_CREDITS}).to_string();
         let url = format!("{}/registry/accounts", *self.urls.borrow());
         let request = self.http.post(url).bearer_auth(operator_key()).body(body);
         assert_eq!(request.send().await.expect("an answer").status().as_u16(), 201);
     }
 
     /// Whole credits: available and held.
-    async fn purse(&mut self, wallet: &Wallet) -> (i64, i64) {
+    async fn account(&mut self, wallet: &Wallet) -> (i64, i64) {
         let path = format!("/registry/accounts/clara:{}", wallet.address());
         let text = self.ask(&path, None, 200).await;
         let read = |name| {
@@ -186,11 +186,11 @@ async fn kills_during_tasks_lose_nothing_double_nothing_and_conserve_money() {
     }
     for (wallet, start) in askers
         .iter()
-        .map(|one| (one.clone(), PURSE))
+        .map(|one| (one.clone(), STARTING_CREDITS))
         .chain(AGENTS.map(|(number, ..)| (Wallet::of(number), 0)))
     {
         let moved = book.moved.get(&wallet.address()).copied().unwrap_or_default();
-        assert_eq!(client.purse(&wallet).await, (start + moved, 0));
+        assert_eq!(client.account(&wallet).await, (start + moved, 0));
     }
     assert_eq!(book.moved.values().sum::<i64>(), 0);
     let references = references(&mut client).await;
@@ -251,8 +251,12 @@ async fn a_kill_after_every_step_changes_no_step() {
     let id = rialto_protocols::kit::ans104::Item::read(&task).expect("an item").id().to_string();
     let [first, second] = about("A", &id);
     let result = agent.item(&[("Action", "Send-Result"), PROTOCOL, first, second], b"{}");
-    let steps = [(register, (PURSE, 0)), (task, (PURSE - 50, 50)), (result, (PURSE - 20, 0))];
-    for (item, purse) in steps {
+    let steps = [
+        (register, (STARTING_CREDITS, 0)),
+        (task, (STARTING_CREDITS - 50, 50)),
+        (result, (STARTING_CREDITS - 20, 0)),
+    ];
+    for (item, account) in steps {
         let before = client.post(&item).await;
         assert_eq!(before.1.error, None, "{before:?}");
         hub.kill();
@@ -260,9 +264,9 @@ async fn a_kill_after_every_step_changes_no_step() {
         hub = start(data.path());
         url.send_replace(hub.url.clone());
         assert_eq!(client.post(&item).await, before);
-        assert_eq!(client.purse(&asker).await, purse);
+        assert_eq!(client.account(&asker).await, account);
     }
-    assert_eq!(client.purse(&agent).await, (20, 0));
+    assert_eq!(client.account(&agent).await, (20, 0));
     assert_eq!(references(&mut client).await, [1, 2, 3]);
     hub.kill();
     assert_audit_is_clean(data.path());

@@ -4,7 +4,7 @@ use rialto_core::time::Millis;
 use rialto_hub::config::Profile;
 use serde_json::{Value, json};
 
-use super::kit::{Hub, Wallet, purse};
+use super::kit::{Hub, Wallet, account};
 use crate::kit::eventually;
 
 async fn queue(hub: &Hub) -> Vec<String> {
@@ -77,7 +77,7 @@ async fn what_all_decline_waits_over_a_restart_for_somebody_new_and_never_for_a_
     assert_eq!(last.actions(), ["Task-Declined", "Task-Queued"]);
     assert_eq!(last.result.messages[1].target, requester.address());
     assert_eq!(last.result.messages[1].tag("TaskId"), Some(task.id.as_str()));
-    assert_eq!(hub.purse(&requester).await, purse("950", "50"));
+    assert_eq!(hub.account(&requester).await, account("950", "50"));
     assert_eq!(queue(&hub).await, [task.id.as_str()]);
     let hub = Hub(hub.0.restart(Profile::Serve, &[]).await);
     assert_eq!(queue(&hub).await, [task.id.as_str()]);
@@ -101,7 +101,7 @@ async fn what_all_decline_waits_over_a_restart_for_somebody_new_and_never_for_a_
     assert_eq!(came.result.messages[1].target, d.address());
     assert!(queue(&hub).await.is_empty());
     hub.deliver(&d, "D", &task.id).await;
-    assert_eq!(hub.purse(&d).await, purse("45", "0"));
+    assert_eq!(hub.account(&d).await, account("45", "0"));
     hub.0.stop().await;
 }
 
@@ -143,7 +143,7 @@ async fn a_day_of_silence_is_a_decline_and_the_task_goes_on() {
     let page = hub.results("?sort=DESC&limit=1").await;
     assert_eq!(page.edges[0].node.messages[0].tag("Agent-Id"), Some("B"), "it is in the results");
     hub.deliver(&b, "B", &task.id).await;
-    assert_eq!(hub.purse(&b).await, purse("20", "0"));
+    assert_eq!(hub.account(&b).await, account("20", "0"));
     hub.0.stop().await;
 }
 
@@ -158,7 +158,7 @@ async fn silence_of_a_named_agent_ends_the_task_as_its_no_would() {
     let task = hub.act(&requester, "Register-Task", &tags, "{}").await;
     hub.pass(Millis::hours(24));
     eventually(async || told(&hub, &requester, &task.id).await == ["Task-Unassigned"]).await;
-    assert_eq!(hub.purse(&requester).await, purse("1000", "0"));
+    assert_eq!(hub.account(&requester).await, account("1000", "0"));
     hub.0.stop().await;
 }
 
@@ -166,10 +166,10 @@ async fn silence_of_a_named_agent_ends_the_task_as_its_no_would() {
 async fn silence_of_one_who_got_a_copy_drops_the_copy() {
     let (hub, [_, b, _], requester) = market().await;
     let task = hub.task(&requester, "tweet", "50", "broadcast").await;
-    assert_eq!(hub.purse(&requester).await, purse("940", "60"));
+    assert_eq!(hub.account(&requester).await, account("940", "60"));
     hub.deliver(&b, "B", &task.id).await;
     hub.pass(Millis::hours(24));
-    eventually(async || hub.purse(&requester).await == purse("980", "0")).await;
+    eventually(async || hub.account(&requester).await == account("980", "0")).await;
     assert_eq!(told(&hub, &requester, &task.id).await, ["Task-Result"]);
     hub.0.stop().await;
 }
@@ -185,7 +185,7 @@ async fn after_seven_days_a_task_ends_with_everything_released() {
     assert_eq!(queue(&hub).await, [task.id.as_str()]);
     hub.pass(Millis(60_000));
     eventually(async || queue(&hub).await.is_empty()).await;
-    assert_eq!(hub.purse(&requester).await, purse("1000", "0"));
+    assert_eq!(hub.account(&requester).await, account("1000", "0"));
     assert_eq!(told(&hub, &requester, &task.id).await, ["Task-Queued", "Task-Expired"]);
     let came = hub.agent(&Wallet::of(4), "D", "tweet", "1").await;
     assert_eq!(came.actions(), ["Registered"], "it has ended");
@@ -207,6 +207,6 @@ async fn however_many_decline_the_task_goes_on() {
     }
     let last = hub.decline(&Wallet::of(23), "A3", &task.id).await;
     assert_eq!(last.actions(), ["Task-Declined", "Task-Queued"]);
-    assert_eq!(hub.purse(&requester).await, purse("50", "50"));
+    assert_eq!(hub.account(&requester).await, account("50", "50"));
     hub.0.stop().await;
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::kit::{Hub, Wallet, about, purse};
+use super::kit::{Hub, Wallet, about, account};
 
 const PROTOCOL: (&str, &str) = ("Protocol", "C.L.A.R.A.");
 
@@ -108,7 +108,7 @@ async fn only_the_assigned_agent_from_its_own_address_delivers() {
     }
     let bad = says("Send-Result", "A", id);
     hub.assert_error(&agent, &bad, "not JSON", "Data must be valid JSON").await;
-    assert_eq!(hub.purse(&requester).await, purse("950", "50"));
+    assert_eq!(hub.account(&requester).await, account("950", "50"));
     assert_eq!(hub.deliver(&agent, "A", id).await.actions(), ["Task-Result"]);
     let text = format!("Already sent result for task {id}");
     hub.assert_error(&agent, &says("Send-Result", "A", id), "{}", &text).await;
@@ -134,7 +134,7 @@ async fn the_deployed_form_of_a_task_id_is_understood() {
 async fn each_copy_of_a_broadcast_has_its_own_result_and_fee() {
     let Scene { hub, agent, other, requester } = scene().await;
     let task = hub.task(&requester, "tweet", "50", "broadcast").await;
-    assert_eq!(hub.purse(&requester).await, purse("925", "75"));
+    assert_eq!(hub.account(&requester).await, account("925", "75"));
     for (by, id, fee) in [(&other, "B", "30"), (&agent, "A", "20"), (&agent, "A2", "25")] {
         let done = hub.deliver(by, id, &task.id).await;
         assert_eq!(done.first().tag("Fee"), Some(fee), "{done:?}");
@@ -143,9 +143,9 @@ async fn each_copy_of_a_broadcast_has_its_own_result_and_fee() {
         let again = hub.deliver(by, id, &task.id).await;
         assert_eq!(again.error(), format!("Already sent result for task {}", task.id));
     }
-    assert_eq!(hub.purse(&requester).await, purse("925", "0"));
-    assert_eq!(hub.purse(&agent).await, purse("45", "0"));
-    assert_eq!(hub.purse(&other).await, purse("30", "0"));
+    assert_eq!(hub.account(&requester).await, account("925", "0"));
+    assert_eq!(hub.account(&agent).await, account("45", "0"));
+    assert_eq!(hub.account(&other).await, account("30", "0"));
     hub.0.stop().await;
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::kit::{Hub, Wallet, purse};
+use super::kit::{Hub, Wallet, account};
 use crate::kit::{Agent, eventually};
 
 /// The market's name for a registry agent.
@@ -45,7 +45,7 @@ async fn a_skill_called_like_a_topic_is_matched_for_it_and_paid_its_fee() {
     let (job, given) = work_of(&hub, &tweeter).await;
     assert_eq!((&given["skill_name"], &given["budget"]), (&json!("tweet"), &json!(1.00)));
     hub.report(&tweeter, &job, "SUCCESS", "0.10").await.expect(200);
-    assert_eq!(hub.purse(&requester).await, purse("99", "0"), "the shown price is paid");
+    assert_eq!(hub.account(&requester).await, account("99", "0"), "the shown price is paid");
     assert_eq!(hub.balance("other").await.0, "1.00");
     let shown = hub.listed(&alias).await;
     assert_eq!(shown["totals"], json!({"requested": 0, "assigned": 1, "done": 1, "rewards": "1"}));
@@ -109,6 +109,6 @@ async fn one_that_fails_is_scored_and_the_task_goes_on() {
     hub.report(&far, &job, "FAILURE", "0").await.expect(200);
     assert!(hub.listed("A").await["tasks"]["inbox"][&task.id].is_object(), "reassigned");
     assert_eq!(hub.score(&far).await, "45.5");
-    assert_eq!(hub.purse(&requester).await, purse("50", "50"), "still held");
+    assert_eq!(hub.account(&requester).await, account("50", "50"), "still held");
     hub.0.stop().await;
 }

@@ -6,7 +6,7 @@ use rialto_protocols::clara::PROCESS;
 use rialto_protocols::clara::result::MessageResult;
 use serde_json::{Value, json};
 
-use super::kit::{Hub, Said, Wallet, purse};
+use super::kit::{Hub, Said, Wallet, account};
 
 const RECORDED: &str =
     include_str!("../../../crates/protocols/src/clara/fixtures/deployed_clients.json");
@@ -158,7 +158,7 @@ async fn a_named_recipient_is_kept_in_the_record_and_diverts_nothing() {
     assert_eq!(done.result.messages.len(), 1);
     let outbox = hub.listed("AO_Agent_1").await["tasks"]["outbox"].clone();
     assert_eq!(outbox[&task.id]["recipient"], address.as_str());
-    assert_eq!(hub.purse(&worker).await, purse("20", "0"));
+    assert_eq!(hub.account(&worker).await, account("20", "0"));
     let next = [("Action", "Load-Next-Task-Result"), ("Protocol", "C.L.A.R.A.")];
     assert_eq!(hub.say(&other, &next, "1").await.result.messages.len(), 0);
     assert_eq!(hub.say(&requester, &next, "1").await.data()["recipient"], address.as_str());

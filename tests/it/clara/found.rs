@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::kit::{Hub, Wallet, about, purse};
+use super::kit::{Hub, Wallet, about, account};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_goes_to_many_is_bounded_for_all_of_them_together() {
@@ -136,6 +136,6 @@ async fn a_market_without_payments_gives_nobody_elses_work_away() {
     assert_eq!(hub.task(&requester, "tweet", "60", "cheapest").await.chosen(), "A");
     hub.fund(&requester, "60").await;
     assert_eq!(hub.act(&requester, "Register-Task", &tags, "{}").await.result.error, None);
-    assert_eq!(hub.purse(&requester).await, purse("0", "60"));
+    assert_eq!(hub.account(&requester).await, account("0", "60"));
     hub.0.stop().await;
 }

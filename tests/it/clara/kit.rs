@@ -115,7 +115,7 @@ impl Said {
 }
 
 /// A balance, as the registry prints it.
-pub fn purse(spendable: &str, held: &str) -> (String, String) {
+pub fn account(spendable: &str, held: &str) -> (String, String) {
     (format!("{spendable}.00"), format!("{held}.00"))
 }
 
@@ -200,7 +200,7 @@ impl Hub {
     }
 
     /// The available and held credits of an address.
-    pub async fn purse(&self, wallet: &Wallet) -> (String, String) {
+    pub async fn account(&self, wallet: &Wallet) -> (String, String) {
         self.balance(&format!("clara:{}", wallet.address())).await
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::kit::{Hub, Wallet, purse};
+use super::kit::{Hub, Wallet, account};
 
 const PROTOCOL: (&str, &str) = ("Protocol", "C.L.A.R.A.");
 const SIGN: Option<&str> = Some("Sign this message to read it");
@@ -145,7 +145,7 @@ async fn a_dry_run_cannot_find_out_what_somebody_can_pay() {
         assert_eq!(ask("1000", topic).await, ask("1001", topic).await);
         assert_eq!(ask("1000", topic).await.1, None);
     }
-    assert_eq!(hub.purse(&requester).await, purse("1000", "0"));
+    assert_eq!(hub.account(&requester).await, account("1000", "0"));
     hub.0.stop().await;
 }
 
@@ -158,7 +158,7 @@ async fn credits_do_not_leave_the_hub() {
         assert_eq!(said.first().tag("Balance"), Some("1000"));
         assert!(said.data().is_object());
     }
-    assert_eq!(hub.purse(&requester).await, purse("1000", "0"));
+    assert_eq!(hub.account(&requester).await, account("1000", "0"));
     hub.0.stop().await;
 }
 

@@ -1,6 +1,6 @@
 //! Credits: held, paid and released, with the worked numbers of the spec (R43, R50, R59, R61, R80).
 
-use super::kit::{Hub, Wallet, purse};
+use super::kit::{Hub, Wallet, account};
 
 fn cast() -> (Wallet, Wallet, Wallet, Wallet) {
     (Wallet::of(1), Wallet::of(2), Wallet::of(3), Wallet::of(9))
@@ -13,15 +13,15 @@ async fn the_reward_is_held_and_the_fee_is_paid_once() {
     hub.fund(&requester, "100").await;
     hub.agent(&a, "A", "tweet", "20").await;
     let task = hub.task(&requester, "tweet", "50", "cheapest").await;
-    assert_eq!(hub.purse(&requester).await, purse("50", "50"));
+    assert_eq!(hub.account(&requester).await, account("50", "50"));
     let done = hub.deliver(&a, "A", &task.id).await;
     assert_eq!(done.first().tag("Fee"), Some("20"));
-    assert_eq!(hub.purse(&requester).await, purse("80", "0"));
-    assert_eq!(hub.purse(&a).await, purse("20", "0"));
+    assert_eq!(hub.account(&requester).await, account("80", "0"));
+    assert_eq!(hub.account(&a).await, account("20", "0"));
     let again = hub.deliver(&a, "A", &task.id).await;
     assert_eq!(again.error(), format!("Already sent result for task {}", task.id));
-    assert_eq!(hub.purse(&a).await, purse("20", "0"));
-    assert_eq!(hub.purse(&requester).await, purse("80", "0"));
+    assert_eq!(hub.account(&a).await, account("20", "0"));
+    assert_eq!(hub.account(&requester).await, account("80", "0"));
     hub.0.stop().await;
 }
 
@@ -40,11 +40,11 @@ async fn the_next_agent_is_paid_its_own_fee_from_the_same_hold() {
     let data = declined.result.messages[1].data.as_deref().expect("a task");
     let given: serde_json::Value = serde_json::from_str(data).expect("JSON");
     assert_eq!((&given["reward"], &given["agentId"]), (&"45".into(), &"B".into()));
-    assert_eq!(hub.purse(&requester).await, purse("50", "50"));
+    assert_eq!(hub.account(&requester).await, account("50", "50"));
     hub.deliver(&b, "B", &task.id).await;
-    assert_eq!(hub.purse(&requester).await, purse("55", "0"));
-    assert_eq!(hub.purse(&b).await, purse("45", "0"));
-    assert_eq!(hub.purse(&a).await, purse("0", "0"));
+    assert_eq!(hub.account(&requester).await, account("55", "0"));
+    assert_eq!(hub.account(&b).await, account("45", "0"));
+    assert_eq!(hub.account(&a).await, account("0", "0"));
     hub.0.stop().await;
 }
 
@@ -60,7 +60,7 @@ async fn nobody_within_the_reward_is_an_error_and_nothing_is_held() {
         let task = hub.task(&requester, "tweet", "50", matching).await;
         assert_eq!(task.error(), "No agents to choose from", "{matching}");
         assert_eq!(hub.held().await, before);
-        assert_eq!(hub.purse(&requester).await, purse("100", "0"));
+        assert_eq!(hub.account(&requester).await, account("100", "0"));
     }
     hub.0.stop().await;
 }
@@ -75,13 +75,13 @@ async fn a_broadcast_holds_the_sum_of_the_fees_and_gives_each_share_back_by_itse
     hub.agent(&c, "C", "tweet", "80").await;
     let task = hub.task(&requester, "broadcast", "50", "roundRobin").await;
     assert_eq!(task.actions(), ["Agent-Task-Assignment"; 2]);
-    assert_eq!(hub.purse(&requester).await, purse("30", "70"));
+    assert_eq!(hub.account(&requester).await, account("30", "70"));
     hub.deliver(&a, "A", &task.id).await;
-    assert_eq!(hub.purse(&requester).await, purse("30", "50"));
+    assert_eq!(hub.account(&requester).await, account("30", "50"));
     let declined = hub.decline(&b, "B", &task.id).await;
     assert_eq!(declined.actions(), ["Task-Declined"], "a copy belongs to one agent");
-    assert_eq!(hub.purse(&requester).await, purse("80", "0"));
-    assert_eq!(hub.purse(&a).await, purse("20", "0"));
+    assert_eq!(hub.account(&requester).await, account("80", "0"));
+    assert_eq!(hub.account(&a).await, account("20", "0"));
     assert_eq!(hub.listed("B").await["tasks"]["inbox"], serde_json::json!([]));
     let queue = hub.dry_run(&[("Action", "Tasks-Queue")], "").await;
     assert_eq!(queue.messages[0].data.as_deref(), Some("[]"));
@@ -133,7 +133,7 @@ async fn without_payments_fees_only_steer() {
     let none = hub.task(&requester, "tweet", "10", "cheapest").await;
     assert_eq!(none.error(), "No agents to choose from");
     for wallet in [&a, &b, &requester] {
-        assert_eq!(hub.purse(wallet).await, purse("0", "0"));
+        assert_eq!(hub.account(wallet).await, account("0", "0"));
     }
     hub.0.stop().await;
 }

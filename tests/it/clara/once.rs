@@ -3,7 +3,7 @@
 use rialto_hub::config::Profile;
 
 use super::items::vectors;
-use super::kit::{Hub, Wallet, about, purse};
+use super::kit::{Hub, Wallet, about, account};
 use crate::kit::{counted, together};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,7 +45,7 @@ async fn a_task_and_a_result_that_come_again_hold_and_pay_once() {
     let ids = together((0..20).map(|_| hub.post_bytes(task.clone()))).await;
     let id = ids[0].str("/id");
     assert!(ids.iter().all(|reply| reply.status == 202 && reply.str("/id") == id));
-    assert_eq!(hub.purse(&requester).await, purse("50", "50"));
+    assert_eq!(hub.account(&requester).await, account("50", "50"));
     let [first, second] = about("A", &id);
     let tags = [("Action", "Send-Result"), ("Protocol", "C.L.A.R.A."), first, second];
     let result = agent.item(&tags, b"{}");
@@ -56,8 +56,8 @@ async fn a_task_and_a_result_that_come_again_hold_and_pay_once() {
     for item in [task, result] {
         hub.post_bytes(item).await.expect(202);
     }
-    assert_eq!(hub.purse(&requester).await, purse("80", "0"));
-    assert_eq!(hub.purse(&agent).await, purse("20", "0"));
+    assert_eq!(hub.account(&requester).await, account("80", "0"));
+    assert_eq!(hub.account(&agent).await, account("20", "0"));
     assert_eq!(hub.listed("A").await["totals"]["done"], 1);
     hub.0.stop().await;
 }
@@ -80,6 +80,6 @@ async fn an_error_is_remembered_like_any_result() {
     hub.agent(&Wallet::of(1), "A", "tweet", "20").await;
     assert_eq!(hub.post_bytes(task).await.expect(202).str("/id"), id);
     assert_eq!(hub.result(&id).await, first, "not evaluated again");
-    assert_eq!(hub.purse(&requester).await, purse("100", "0"));
+    assert_eq!(hub.account(&requester).await, account("100", "0"));
     hub.0.stop().await;
 }

@@ -11,12 +11,12 @@ async fn a_task_is_given_done_and_paid() {
     let task = hub.task(&requester, "tweet", "50", "roundRobin").await;
     assert_eq!(task.first().tag("Action"), Some("Agent-Task-Assignment"));
     assert_eq!(task.data()["reward"], "20");
-    assert_eq!(hub.purse(&requester).await, ("50.00".to_owned(), "50.00".to_owned()));
+    assert_eq!(hub.account(&requester).await, ("50.00".to_owned(), "50.00".to_owned()));
     let tags = [("RedStone-Agent-Id", "A1"), ("RedStone-Task-Id", task.id.as_str())];
     let done = hub.act(&agent, "Send-Result", &tags, r#"{"done":1}"#).await;
     assert_eq!(done.first().tag("Action"), Some("Task-Result"));
     assert_eq!(done.first().target, requester.address());
-    assert_eq!(hub.purse(&requester).await, ("80.00".to_owned(), "0.00".to_owned()));
+    assert_eq!(hub.account(&requester).await, ("80.00".to_owned(), "0.00".to_owned()));
     assert_eq!(hub.listed("A1").await["totals"]["rewards"], "20");
     hub.0.stop().await;
 }

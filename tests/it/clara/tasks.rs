@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::kit::{Hub, Wallet, purse};
+use super::kit::{Hub, Wallet, account};
 
 const PROTOCOL: (&str, &str) = ("Protocol", "C.L.A.R.A.");
 
@@ -103,7 +103,7 @@ async fn what_makes_no_sense_is_an_error_that_changes_nothing() {
     hub.assert_error(&requester, &stranger, "{}", &text).await;
     let nobody = tags("nft", "50", "cheapest");
     hub.assert_error(&requester, &nobody, "{}", "No agents to choose from").await;
-    assert_eq!(hub.purse(&requester).await, purse("1000", "0"));
+    assert_eq!(hub.account(&requester).await, account("1000", "0"));
     hub.0.stop().await;
 }
 
@@ -142,7 +142,7 @@ async fn unmatched_tasks_are_queued_where_the_operator_wants_it() {
     let task = hub.task(&requester, "tweet", "50", "cheapest").await;
     assert_eq!(task.actions(), ["Task-Queued"]);
     assert_eq!(task.first().target, requester.address());
-    assert_eq!(hub.purse(&requester).await, purse("50", "50"));
+    assert_eq!(hub.account(&requester).await, account("50", "50"));
     let queue = hub.dry_run(&[("Action", "Tasks-Queue")], "").await;
     let queue: serde_json::Value =
         serde_json::from_str(queue.messages[0].data.as_deref().expect("data")).expect("JSON");
@@ -153,7 +153,7 @@ async fn unmatched_tasks_are_queued_where_the_operator_wants_it() {
     assert_eq!(came.actions(), ["Registered", "Agent-Task-Assignment"]);
     assert_eq!(came.result.messages[1].tag("TaskId"), Some(task.id.as_str()));
     hub.deliver(&agent, "A", &task.id).await;
-    assert_eq!(hub.purse(&requester).await, purse("80", "0"));
+    assert_eq!(hub.account(&requester).await, account("80", "0"));
     hub.0.stop().await;
 }
 
@@ -167,12 +167,12 @@ async fn a_named_agent_gets_the_task_whatever_its_topic_and_if_it_declines_that_
     };
     let task = hub.say(&requester, &named("N", "50"), "{}").await;
     assert_eq!((task.chosen(), &task.data()["reward"]), ("N", &json!("30")));
-    assert_eq!(hub.purse(&requester).await, purse("950", "50"));
+    assert_eq!(hub.account(&requester).await, account("950", "50"));
     let declined = hub.decline(&agent, "N", &task.id).await;
     assert_eq!(declined.actions(), ["Task-Declined", "Task-Unassigned"]);
     assert_eq!(declined.result.messages[1].target, requester.address());
     assert_eq!(declined.result.messages[1].tag("TaskId"), Some(task.id.as_str()));
-    assert_eq!(hub.purse(&requester).await, purse("1000", "0"));
+    assert_eq!(hub.account(&requester).await, account("1000", "0"));
     for (id, reward) in [("nobody", "50"), ("N", "29"), ("wallet/x", "50")] {
         let all = named(id, reward);
         hub.assert_error(&requester, &all, "{}", "No agents to choose from").await;

@@ -3,7 +3,7 @@
 use rialto_protocols::clara::PROCESS;
 use rialto_protocols::clara::result::MessageResult;
 
-use super::kit::{Hub, Wallet, purse};
+use super::kit::{Hub, Wallet, account};
 
 const PROTOCOL: (&str, &str) = ("Protocol", "C.L.A.R.A.");
 
@@ -69,7 +69,7 @@ async fn every_hub_has_a_process_id_of_its_own_and_an_order_to_it_is_known_nowhe
     assert!(said.error.is_none(), "{said:?}");
     let delivery = worker.item_for(&own, &result(&id), b"{}");
     here.post_bytes(delivery.clone()).await.expect(202);
-    assert_eq!(here.purse(&worker).await, purse("20", "0"));
+    assert_eq!(here.account(&worker).await, account("20", "0"));
     for base in ["", "/mu"] {
         for item in [&order, &delivery] {
             let request = there.http.post(format!("{}/clara{base}", there.url));
@@ -77,7 +77,7 @@ async fn every_hub_has_a_process_id_of_its_own_and_an_order_to_it_is_known_nowhe
             assert_eq!(answer.status(), 404);
         }
     }
-    assert_eq!(there.purse(&requester).await, purse("100", "0"));
+    assert_eq!(there.account(&requester).await, account("100", "0"));
     // The id never changes.
     let again = here.0.restart(rialto_hub::config::Profile::Serve, &[("clara.process_id", "")]);
     assert_eq!(process(&Hub(again.await)).await, own);
@@ -93,7 +93,7 @@ async fn the_published_process_id_reads_and_registers_and_moves_no_money() {
     assert_eq!(said.messages[0].tag("Action"), Some("Registered"), "{said:?}");
     assert_eq!(hub.board().await.len(), 1);
     let (id, _) = outcome(&hub, requester.item_for(&own, &task(), b"{}"), PROCESS).await;
-    assert_eq!(hub.purse(&requester).await, purse("50", "50"));
+    assert_eq!(hub.account(&requester).await, account("50", "50"));
     let bid = [&result(&id)[..], &[("RedStone-Agent-Fee", "1")]].concat();
     let bid = bid.into_iter().map(|tag| match tag {
         ("Action", _) => ("Action", "Submit-Offer"),
@@ -110,5 +110,5 @@ async fn the_published_process_id_reads_and_registers_and_moves_no_money() {
     }
     let (_, done) = outcome(&hub, worker.item_for(&own, &result(&id), b"{}"), PROCESS).await;
     assert_eq!(done.messages[0].tag("Action"), Some("Task-Result"));
-    assert_eq!(hub.purse(&worker).await, purse("20", "0"));
+    assert_eq!(hub.account(&worker).await, account("20", "0"));
 }

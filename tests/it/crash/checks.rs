@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::book::{Book, Fate, Job, Payment};
-use super::clients::{BUDGET, Cast, Line, PRICE, PURSE, SKILL, job, payment, registration, result};
+use super::clients::{
+    BUDGET, Cast, Line, PRICE, SKILL, STARTING_CREDITS, job, payment, registration, result,
+};
 use crate::kit::{digits, operator_key, together};
 
 /// Checks everything in the record, repeats operations with unknown outcome, and counts the
@@ -74,7 +76,7 @@ async fn payments(line: &Line<'_>, cast: &Cast, book: &Book) -> usize {
         all.values().filter(|one| only(one)).map(|one| one.cents).sum::<u64>()
     };
     let (done, sent) = (sum(|one| one.fate.is_done()), sum(|_| true));
-    let moved = PURSE - balance(line, "payer").await.0;
+    let moved = STARTING_CREDITS - balance(line, "payer").await.0;
     assert!((done..=sent).contains(&moved), "{moved} moved, {done} acknowledged, {sent} sent");
     assert_eq!(balance(line, "payee").await.0, moved);
 
@@ -93,7 +95,7 @@ async fn payments(line: &Line<'_>, cast: &Cast, book: &Book) -> usize {
             assert_eq!(answer, first, "{id} is not the same payment");
         }
     }
-    assert_eq!(balance(line, "payer").await, (PURSE - sent, 0));
+    assert_eq!(balance(line, "payer").await, (STARTING_CREDITS - sent, 0));
     assert_eq!(balance(line, "payee").await, (sent, 0));
     let counted = fresh.iter().filter(|(_, one)| one.fate.is_done()).count();
     let mut pages = book.open();
@@ -137,7 +139,7 @@ async fn jobs(line: &Line<'_>, cast: &Cast, book: &Book) -> usize {
         (paid, pages.jobs.values().filter(|page| page.ended.is_none()).count() as u64)
     };
     let held = waiting * BUDGET;
-    assert_eq!(balance(line, "requester").await, (PURSE - paid - held, held));
+    assert_eq!(balance(line, "requester").await, (STARTING_CREDITS - paid - held, held));
     assert_eq!(balance(line, "worker").await, (paid, 0));
     counted
 }

@@ -12,7 +12,7 @@ use crate::kit::{Agent, http, operator_key};
 
 pub const SKILL: &str = "analyze_text";
 /// Starting balance of payer and requester, in cents.
-pub const PURSE: u64 = 100_000_000;
+pub const STARTING_CREDITS: u64 = 100_000_000;
 pub const BUDGET: u64 = 15;
 pub const PRICE: u64 = 10;
 
@@ -115,7 +115,7 @@ impl Cast {
             });
         }
         for owner in ["payer", "requester"] {
-            let body = json!({"owner_id": owner, "initial_balance": cents(PURSE)});
+            let body = json!({"owner_id": owner, "initial_balance": cents(STARTING_CREDITS)});
             let told =
                 line.post("/accounts", Some(&operator_key()), &body).await.expect("an answer");
             assert_eq!(told.0, 201, "{}", told.1);

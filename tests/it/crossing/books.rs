@@ -45,10 +45,10 @@ pub fn micros(text: &str) -> i64 {
 }
 
 /// A price as it is shown with this price step (B9): rounded up, and at least one step.
-pub fn shown(price: &str, grain: PriceStep) -> i64 {
-    let step = 10_i64.pow(6 - u32::from(grain.decimals));
+pub fn shown(price: &str, price_step: PriceStep) -> i64 {
+    let step = 10_i64.pow(6 - u32::from(price_step.decimals));
     let up = (micros(price) + step - 1) / step * step;
-    up.max(grain.minimum.micros())
+    up.max(price_step.minimum.micros())
 }
 
 /// What both formulas have counted of a worker: total, successes and failures.

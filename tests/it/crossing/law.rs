@@ -120,7 +120,7 @@ async fn cross(hub: &TestHub, dice: &mut Dice, cell: Cell, case: u8) -> Option<L
     const ASIDES: &[&str] = &["1.50", r#"{"a":[1e2],"b":null}"#, r#""\u2028<b>""#];
     let prices: &[&'static str] = match cell.to.id() {
         "relay" => FREE,
-        _ => match cell.to.grain().decimals {
+        _ => match cell.to.price_step().decimals {
             0 => &["1", "2", "7"],
             2 => &["0", "0.01", "0.10", "2.99", "3"],
             _ => &["0", "0.000001", "0.123457", "1", "2.999999", "3"],
@@ -146,7 +146,7 @@ async fn cross(hub: &TestHub, dice: &mut Dice, cell: Cell, case: u8) -> Option<L
     let (worker, requester) = (meeting.worker.as_ref(), meeting.requester.as_ref());
     let names = Names::of(hub, worker).await;
     let found = cell.from.find(hub, worker).await;
-    let cost = shown(price, cell.from.grain());
+    let cost = shown(price, cell.from.price_step());
     let affordable = cost <= micros(&order.budget);
 
     if let (Turn::Says(saying), true) = (turn, affordable) {

@@ -18,7 +18,7 @@ pub async fn works(hub: &TestHub, cell: Cell) {
     let (worker, requester) = (meeting.worker.as_ref(), meeting.requester.as_ref());
     let names = Names::of(hub, worker).await;
     let found = cell.from.find(hub, worker).await;
-    let price = shown(cell.to.price(), cell.from.grain());
+    let price = shown(cell.to.price(), cell.from.price_step());
     if cell.from.id() != "relay" {
         assert_eq!(micros(&found.price), price, "the price it is shown");
     }
@@ -99,7 +99,7 @@ async fn work_goes_on_after_the_hub_was_stopped_and_started_in_the_middle() {
         assert!(worker.deliver(hub, &given).await.taken);
         let ended = requester.ended(hub, &ticket).await;
         assert_eq!(ended.output.as_deref(), Some(worker.output()), "{}", ended.bytes);
-        let price = shown(cell.to.price(), cell.from.grain());
+        let price = shown(cell.to.price(), cell.from.price_step());
         assert_eq!(
             Balances::of(hub, &requester.owner()),
             Balances::with(micros(STARTING_CREDITS) - price)

@@ -16,7 +16,7 @@ pub trait Protocol: Sync {
     fn id(&self) -> &'static str;
 
     /// Its price step (B9).
-    fn grain(&self) -> PriceStep;
+    fn price_step(&self) -> PriceStep;
 
     /// The price of its workers in these tests: as fine an amount as the protocol can express.
     fn price(&self) -> &'static str;

@@ -48,7 +48,7 @@ async fn reported(cost: &str, paid: impl Fn(Cell) -> i64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn less_than_its_own_price_is_paid_rounded_up_to_the_requesters_step() {
-    reported("1.10", |cell| shown("1.10", cell.from.grain())).await;
+    reported("1.10", |cell| shown("1.10", cell.from.price_step())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,7 +60,7 @@ async fn nothing_is_nothing_in_everybodys_steps() {
 #[tokio::test(flavor = "multi_thread")]
 async fn its_own_price_or_more_is_paid_as_it_was_shown() {
     for cost in [PRICE, "2.70", "9"] {
-        reported(cost, |cell| shown(PRICE, cell.from.grain())).await;
+        reported(cost, |cell| shown(PRICE, cell.from.price_step())).await;
     }
 }
 

@@ -111,11 +111,11 @@ fn told_once(events: &[Event]) {
 
 /// Every balance equals grants plus income minus payments.
 fn counted(document: &Document) {
-    let mut purses: BTreeMap<&str, i64> =
+    let mut accounts: BTreeMap<&str, i64> =
         [("Reader", 100_000_000), ("Editor", 20_000_000), ("Newsstand", 6_000_000)].into();
     for Payment { from, to, amount } in &document.payments {
-        *purses.entry(from).or_default() -= micros(amount);
-        *purses.entry(to).or_default() += micros(amount);
+        *accounts.entry(from).or_default() -= micros(amount);
+        *accounts.entry(to).or_default() += micros(amount);
     }
     let mut sum = 0;
     for Balance { owner, agent, available, held } in &document.balances {
@@ -123,14 +123,14 @@ fn counted(document: &Document) {
         sum += micros(available);
         match agent {
             Some(agent) => {
-                let should = purses.get(agent.as_str()).copied().unwrap_or(0);
+                let should = accounts.get(agent.as_str()).copied().unwrap_or(0);
                 assert_eq!(micros(available), should, "{agent}");
             }
             None => assert_eq!((&**owner, micros(available)), ("hub:issuance", -126_000_000)),
         }
     }
     assert_eq!((sum, document.sum.get()), (0, "0.00"));
-    assert_eq!(purses["Scout"], 3_141_593);
+    assert_eq!(accounts["Scout"], 3_141_593);
     assert_eq!(document.payments.len(), 5);
 }
 

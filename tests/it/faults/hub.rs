@@ -172,7 +172,7 @@ pub fn wait_for<R>(work: impl Future<Output = R>) -> R {
 
 /// Runs `rialto audit` on some data: its exit code and its output.
 pub fn audit(data: &Path) -> (i32, String) {
-    let (code, said, trouble) =
+    let (code, said, problem) =
         crate::kit::run(&["audit", "--data", data.to_str().expect("a path")]);
-    (code, said + &trouble)
+    (code, said + &problem)
 }

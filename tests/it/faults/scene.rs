@@ -19,7 +19,7 @@ use crate::relay::kit as relay;
 pub const SKILL: &str = "analyze_text";
 pub const RESOURCE: &str = "agora:search:v1";
 pub const CLARA_AGENT: &str = "A";
-const PURSE: u64 = 1_000;
+const STARTING_CREDITS: u64 = 1_000;
 
 /// An agent and its key.
 #[derive(Clone, Debug)]
@@ -58,11 +58,11 @@ pub fn finder() -> Key {
     Key::of(2)
 }
 
-pub fn patron() -> Wallet {
+pub fn customer() -> Wallet {
     Wallet::of(3)
 }
 
-pub fn scribe() -> Wallet {
+pub fn recorder() -> Wallet {
     Wallet::of(4)
 }
 
@@ -105,7 +105,7 @@ impl Scene {
             "payer".to_owned(),
             seeker().owner(),
             finder().owner(),
-            format!("clara:{}", patron().address()),
+            format!("clara:{}", customer().address()),
         ];
         for owner in owners.iter().chain(&claws) {
             line.fund(owner).await;
@@ -163,13 +163,13 @@ impl Line {
             ("RedStone-Agent-Fee", "20"),
             ("RedStone-Agent-Id", CLARA_AGENT),
         ];
-        let body = scribe().item(&tags, b"{}");
+        let body = recorder().item(&tags, b"{}");
         let request = Request { body, ..Request::post("/clara/mu", None, &Value::Null) };
         self.caller.must(&self.url, &request).await;
     }
 
     async fn fund(&self, owner: &str) {
-        let body = json!({"owner_id": owner, "initial_balance": PURSE});
+        let body = json!({"owner_id": owner, "initial_balance": STARTING_CREDITS});
         self.tell("/registry/accounts", Some(&operator_key()), &body).await;
     }
 }

@@ -5,7 +5,7 @@ use rialto_protocols::kit::ans104::Item;
 use serde_json::{Value, json};
 
 use super::hub::{Caller, Request, Told};
-use super::scene::{CLARA_AGENT, RESOURCE, SKILL, Scene, finder, patron, scribe, seeker};
+use super::scene::{CLARA_AGENT, RESOURCE, SKILL, Scene, customer, finder, recorder, seeker};
 use crate::agora::kit::{Said, now};
 use crate::kit::operator_key;
 use crate::openclaw::kit as claw;
@@ -177,7 +177,7 @@ fn agora() -> Vec<Step> {
 
 fn clara() -> Vec<Step> {
     let protocol = ("Protocol", "C.L.A.R.A.");
-    let task = patron().item(
+    let task = customer().item(
         &[
             ("Action", "Register-Task"),
             protocol,
@@ -188,7 +188,7 @@ fn clara() -> Vec<Step> {
     );
     let id = Item::read(&task).expect("an item").id().to_string();
     let [agent, about] = crate::clara::kit::about(CLARA_AGENT, &id);
-    let result = scribe().item(&[("Action", "Send-Result"), protocol, agent, about], b"{}");
+    let result = recorder().item(&[("Action", "Send-Result"), protocol, agent, about], b"{}");
     let step = |name, body| {
         Step::new(name, Request { body, ..Request::post("/clara/mu", None, &Value::Null) })
     };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::hub::{Caller, Request};
-use super::scene::{Scene, patron, seeker};
+use super::scene::{Scene, customer, seeker};
 use super::script::{ASKED, JOB, NEWCOMER, OTHER_JOB, SOUGHT, TRANSFER};
 use crate::kit::operator_key;
 
@@ -61,7 +61,7 @@ fn requests(scene: &Scene) -> Vec<(&'static str, Request)> {
     ] {
         all.push(("operator", Request::get(path, Some(&operator))));
     }
-    let clara = format!("clara:{}", patron().address());
+    let clara = format!("clara:{}", customer().address());
     for owner in ["payer", "payee", "requester", "worker", &seeker().owner(), &clara] {
         all.push(("operator", Request::get(format!("/v1/accounts/{owner}"), Some(&operator))));
     }

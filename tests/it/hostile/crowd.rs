@@ -107,9 +107,9 @@ async fn a_thousand_readers_that_never_read_take_a_bounded_amount_and_slow_nobod
     let sender = process.join("sender").await;
     let text = "x".repeat(LETTER_CHARS);
     let letters = crowd.iter().flat_map(|peer| (0..LETTERS).map(move |_| peer));
-    let (house_ref, sender_ref, text) = (&process, &sender, &text);
+    let (process_ref, sender_ref, text) = (&process, &sender, &text);
     let sent = stream::iter(letters).map(async |peer| {
-        house_ref.say(sender_ref, peer, text).await.expect(202);
+        process_ref.say(sender_ref, peer, text).await.expect(202);
     });
     sent.buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
     let count = room.count;

@@ -53,7 +53,7 @@ impl Waiting {
         assert_eq!(told["rejection_reason"]["code"], "policy_violation");
         assert_eq!(told["rejection_reason"]["retryable"], false);
         assert_eq!(self.hub.state(&self.asker, &self.id).await, "rejected");
-        assert_eq!(self.hub.purse(&self.asker).await, credits("10.00", "0.00"));
+        assert_eq!(self.hub.account(&self.asker).await, credits("10.00", "0.00"));
         assert_eq!(
             self.hub.entry(&self.worker.id).await["trust_signals"]["total_collaborations"],
             0
@@ -72,11 +72,11 @@ async fn the_responders_yes_is_an_acceptance_on_the_stream() {
     let work = waiting.works.until("collaboration_request").await.data;
     assert_eq!((&work["accepted"], &work["collaboration_id"]), (&json!(true), &json!(waiting.id)));
     let Waiting { hub, asker, worker, request, id, .. } = waiting;
-    assert_eq!(hub.purse(&asker).await, credits("7.00", "3.00"));
+    assert_eq!(hub.account(&asker).await, credits("7.00", "3.00"));
     assert_error(&hub.approve(&worker.key, &id, true).await, 409, "CONFLICT");
     assert_error(&hub.approve(&worker.key, &id, false).await, 409, "CONFLICT");
     hub.result(&super::scene::work(&id, &request, &worker), json!({})).await.expect(200);
-    assert_eq!(hub.purse(&asker).await, credits("8.00", "0.00"));
+    assert_eq!(hub.account(&asker).await, credits("8.00", "0.00"));
     hub.0.stop().await;
 }
 

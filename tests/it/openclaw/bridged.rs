@@ -49,7 +49,7 @@ async fn a_registry_agent_is_hired_works_and_is_paid_like_any_other() {
     let mut watches = hub.stream(&asker, &format!("?watch={}", here.id)).await;
     let order = json!({"capability_id": "summarize", "input_data": {"text": "hello"}, "budget": 2});
     let work = hub.accepted(&asker, &here, order).await;
-    assert_eq!(hub.purse(&asker).await, credits("8.00", "2.00"));
+    assert_eq!(hub.account(&asker).await, credits("8.00", "2.00"));
     assert_eq!(hub.entry(&here.id).await["effective_status"], "busy");
     let jobs = work_of(&hub, &agent).await;
     assert_eq!(jobs.len(), 1);
@@ -67,7 +67,7 @@ async fn a_registry_agent_is_hired_works_and_is_paid_like_any_other() {
     assert_eq!(told["responder_agent_id"], here.id);
     let judged = watches.until("reputation_update").await.data;
     assert_eq!(judged["agent_id"], here.id);
-    assert_eq!(hub.purse(&asker).await, credits("9.50", "0.00"));
+    assert_eq!(hub.account(&asker).await, credits("9.50", "0.00"));
     assert_eq!(hub.balance("acme").await.0, "0.50");
     assert_eq!(hub.score(&agent).await, "51.0", "its own protocol counts it, too");
     hub.0.stop().await;
@@ -91,7 +91,7 @@ async fn a_registry_agent_that_fails_is_refused_or_called_off_is_told_in_our_wor
     hub.cancel(&asker, &off.id, &json!({})).await.expect(200);
     let late = hub.0.report(&agent, &off.id, "SUCCESS", "0.50").await;
     assert_eq!(late.status, 409, "{}", late.text);
-    assert_eq!(hub.purse(&asker).await, credits("10.00", "0.00"));
+    assert_eq!(hub.account(&asker).await, credits("10.00", "0.00"));
     let low = super::kit::with(&order, json!({"budget": 0.49}));
     assert_rejected(&hub.hire(&asker, &here, low).await, "policy_violation");
     let other = super::kit::with(&order, json!({"capability_id": "paint"}));
@@ -150,7 +150,7 @@ async fn a_registry_orchestrator_hires_an_agent_of_ours() {
     assert_eq!(shown.str("/status"), "SUCCESS");
     assert_eq!(shown.at("/output_data"), json!({"r": 1}));
     assert_eq!(hub.balance("acme").await, credits("8.50", "0.00"));
-    assert_eq!(hub.purse(&worker).await, credits("1.50", "0.00"));
+    assert_eq!(hub.account(&worker).await, credits("1.50", "0.00"));
     assert_eq!(hub.metrics(&worker).await["total_collaborations"], 1);
     hub.0.stop().await;
 }

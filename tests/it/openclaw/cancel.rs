@@ -21,7 +21,7 @@ async fn either_party_calls_it_off_and_the_other_is_told() {
     for by_asker in [true, false] {
         let work = hub.accepted(&asker, &worker, json!({"budget": 4})).await;
         works.until("collaboration_request").await;
-        assert_eq!(hub.purse(&asker).await, credits("6.00", "4.00"));
+        assert_eq!(hub.account(&asker).await, credits("6.00", "4.00"));
         let by = if by_asker { &asker } else { &worker };
         let reply = hub.cancel(by, &work.id, &json!({"reason": "rain"})).await.expect(200);
         assert_eq!(reply.str("/result_status"), "cancelled");
@@ -43,8 +43,8 @@ async fn either_party_calls_it_off_and_the_other_is_told() {
             (&json!("cancelled"), &json!("rain"))
         );
         assert_eq!(told["correlation_id"], work.request["correlation_id"]);
-        assert_eq!(hub.purse(&asker).await, credits("10.00", "0.00"));
-        assert_eq!(hub.purse(&worker).await, credits("0.00", "0.00"));
+        assert_eq!(hub.account(&asker).await, credits("10.00", "0.00"));
+        assert_eq!(hub.account(&worker).await, credits("0.00", "0.00"));
         for party in [&asker, &worker] {
             assert_eq!(hub.view(party, &work.id).await["state"], "cancelled");
         }
@@ -92,7 +92,7 @@ async fn what_has_a_result_stays_and_nobody_else_calls_anything_off() {
         assert_error(&hub.cancel(party, &work.id, &json!({})).await, 409, "CONFLICT");
     }
     assert_eq!(hub.held().await, before);
-    assert_eq!(hub.purse(&worker).await, credits("3.00", "0.00"));
+    assert_eq!(hub.account(&worker).await, credits("3.00", "0.00"));
     hub.0.stop().await;
 }
 
@@ -138,13 +138,13 @@ async fn of_a_result_and_a_cancellation_at_once_one_counts() {
     hub.fund(&asker, "30").await;
     let worker = hub.able_node("worker", json!({"price": 3})).await;
     for _ in 0..10 {
-        let (before, _) = hub.purse(&asker).await;
+        let (before, _) = hub.account(&asker).await;
         let work = hub.accepted(&asker, &worker, json!({"budget": 3})).await;
         let nothing = json!({});
         let (done, off) =
             tokio::join!(hub.result(&work, json!({})), hub.cancel(&asker, &work.id, &nothing));
         let state = hub.state(&asker, &work.id).await;
-        let (after, held) = hub.purse(&asker).await;
+        let (after, held) = hub.account(&asker).await;
         assert_eq!(held, "0.00");
         match (done.status, off.status) {
             (200, 409) => assert_eq!((state.as_str(), after != before), ("completed", true)),

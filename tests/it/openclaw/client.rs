@@ -59,8 +59,8 @@ impl Handler for TestHandler {
         None
     }
 
-    fn on_error(&self, mishap: &ServeError) {
-        self.mishaps.lock().expect("sound").push(format!("{mishap:?}"));
+    fn on_error(&self, error: &ServeError) {
+        self.mishaps.lock().expect("sound").push(format!("{error:?}"));
     }
 }
 

@@ -19,7 +19,7 @@ const ROUNDS: usize = 6;
 /// Duration of the load in one round, in milliseconds: minimum and maximum.
 const LOAD_MS: (u64, u64) = (150, 500);
 /// Starting balance of each requester.
-const PURSE: i64 = 100_000;
+const STARTING_CREDITS: i64 = 100_000;
 
 /// A client that follows the hub to its current address.
 #[derive(Clone)]
@@ -82,7 +82,8 @@ impl Client {
     }
 
     async fn fund(&self, node: &Node) {
-        let body = json!({"owner_id": owner(node), "initial_balance": PURSE}).to_string();
+        let body =
+            json!({"owner_id": owner(node), "initial_balance": STARTING_CREDITS}).to_string();
         let url = format!("{}/registry/accounts", *self.urls.borrow());
         let request = self.http.post(url).bearer_auth(operator_key()).body(body);
         let (status, text) = self.call(request).await.expect("an answer");
@@ -90,7 +91,7 @@ impl Client {
     }
 
     /// Hundredths of a credit: available and held.
-    async fn purse(&self, node: &Node) -> (i64, i64) {
+    async fn account(&self, node: &Node) -> (i64, i64) {
         let path = format!("/registry/accounts/{}", owner(node));
         let text = self.get(&path, &operator_key()).await;
         let read = |name| digits(&text, name).replace('.', "").parse().expect("two decimals");
@@ -247,7 +248,7 @@ async fn kills_during_collaborations_lose_nothing_double_nothing_and_conserve_mo
     }
     for node in askers.iter().chain(&workers) {
         let moved = book.moved.get(&node.id).copied().unwrap_or_default();
-        assert_eq!(client.purse(node).await, (PURSE * 100 + moved, 0));
+        assert_eq!(client.account(node).await, (STARTING_CREDITS * 100 + moved, 0));
     }
     assert_eq!(book.moved.values().sum::<i64>(), 0);
     let mut total = 0;
@@ -277,14 +278,14 @@ async fn a_kill_after_every_step_changes_no_step() {
     let worker = client.publish("worker", json!({"price": 2, "requires_approval": true})).await;
     client.fund(&asker).await;
     client.fund(&worker).await;
-    let full = PURSE * 100;
+    let full = STARTING_CREDITS * 100;
     let asked = request(&asker, &worker, json!({"budget": 3, "idempotency_key": "k"}));
     let told = client.tell(COLLABORATIONS, &asker.key, &asked).await;
     assert_eq!(told["response_status"], "deferred");
     let page = client.json(COLLABORATIONS, &worker.key).await;
     let id = asked["request_id"].as_str().expect("an id").to_owned();
     assert_eq!(page["collaborations"][0]["request"]["request_id"], id.as_str());
-    for (step, state, purse) in [
+    for (step, state, account) in [
         ("", "deferred", (full - 300, 300)),
         ("approve", "running", (full - 300, 300)),
         ("result", "completed", (full - 200, 0)),
@@ -311,7 +312,7 @@ async fn a_kill_after_every_step_changes_no_step() {
         url.send_replace(hub.url.clone());
         let shown = client.json(&format!("{COLLABORATIONS}/{id}"), &asker.key).await;
         assert_eq!(shown["state"], state);
-        assert_eq!(client.purse(&asker).await, purse);
+        assert_eq!(client.account(&asker).await, account);
         let again = client.tell(COLLABORATIONS, &asker.key, &asked).await;
         let wanted = if state == "deferred" { "deferred" } else { "accepted" };
         assert_eq!(again["response_status"], wanted, "a repeat gets the current state");
@@ -322,7 +323,7 @@ async fn a_kill_after_every_step_changes_no_step() {
             Some(1)
         );
     }
-    assert_eq!(client.purse(&worker).await, (full + 200, 0));
+    assert_eq!(client.account(&worker).await, (full + 200, 0));
     hub.kill();
     assert_audit_is_clean(data.path());
 }

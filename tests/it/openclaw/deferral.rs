@@ -116,7 +116,7 @@ async fn what_is_wrong_with_it_is_told_when_the_agent_is_back() {
         (json!({"deadline": hub.time(4_000)}), "deadline_too_soon"),
     ] {
         deferred(&hub, &asker, &worker, more.clone()).await;
-        assert_eq!(hub.purse(&asker).await, credits("2.00", "0.00"), "nothing is held meanwhile");
+        assert_eq!(hub.account(&asker).await, credits("2.00", "0.00"), "nothing is held meanwhile");
         hub.report(&worker, "idle", json!({})).await.expect(200);
         let second = hears.until("collaboration_response").await.data;
         assert_eq!(second["rejection_reason"]["code"], code, "{more}: {second}");
@@ -126,7 +126,7 @@ async fn what_is_wrong_with_it_is_told_when_the_agent_is_back() {
         }
         away(&hub, &worker, 60_000).await;
     }
-    assert_eq!(hub.purse(&asker).await, credits("2.00", "0.00"));
+    assert_eq!(hub.account(&asker).await, credits("2.00", "0.00"));
     hub.0.stop().await;
 }
 
@@ -205,7 +205,7 @@ async fn an_agreed_price_survives_a_deferral_a_new_profile_and_a_restart() {
     hub.respond(&worker, &request, yes).await.expect(200);
     let work = work(&own, &request, &worker);
     hub.result(&work, json!({})).await.expect(200);
-    assert_eq!(hub.purse(&worker).await, credits("1.00", "0.00"));
-    assert_eq!(hub.purse(&asker).await, credits("49.00", "0.00"));
+    assert_eq!(hub.account(&worker).await, credits("1.00", "0.00"));
+    assert_eq!(hub.account(&asker).await, credits("49.00", "0.00"));
     hub.0.stop().await;
 }

@@ -16,8 +16,8 @@ async fn cast(hub: &Hub) -> (Node, Node) {
 
 async fn hired(hub: &Hub, asker: &Node, worker: &Node) -> Work {
     let work = hub.accepted(asker, worker, json!({"budget": 6})).await;
-    assert_eq!(hub.purse(asker).await, credits("4.00", "6.00"), "the whole budget is held");
-    assert_eq!(hub.purse(worker).await, credits("0.00", "0.00"));
+    assert_eq!(hub.account(asker).await, credits("4.00", "6.00"), "the whole budget is held");
+    assert_eq!(hub.account(worker).await, credits("0.00", "0.00"));
     work
 }
 
@@ -35,7 +35,7 @@ async fn a_price_needs_a_budget_and_a_budget_needs_credits() {
     assert_eq!(poor.at("/rejection_reason/details"), json!({"reason": "insufficient_credits"}));
     let after = hub.held().await;
     assert_eq!((&after.0.kept, &after.1), (&before.0.kept, &before.1));
-    assert_eq!(hub.purse(&asker).await, credits("10.00", "0.00"));
+    assert_eq!(hub.account(&asker).await, credits("10.00", "0.00"));
     hub.accepted(&asker, &worker, json!({"budget": 5})).await;
     hub.0.stop().await;
 }
@@ -46,11 +46,11 @@ async fn completed_work_is_paid_its_price_and_the_rest_comes_back() {
     let (asker, worker) = cast(&hub).await;
     let work = hired(&hub, &asker, &worker).await;
     hub.result(&work, json!({})).await.expect(200);
-    assert_eq!(hub.purse(&asker).await, credits("5.00", "0.00"));
-    assert_eq!(hub.purse(&worker).await, credits("5.00", "0.00"));
+    assert_eq!(hub.account(&asker).await, credits("5.00", "0.00"));
+    assert_eq!(hub.account(&worker).await, credits("5.00", "0.00"));
     // A repeated result is paid once.
     hub.result(&work, json!({})).await.expect(200);
-    assert_eq!(hub.purse(&worker).await, credits("5.00", "0.00"));
+    assert_eq!(hub.account(&worker).await, credits("5.00", "0.00"));
     hub.0.stop().await;
 }
 
@@ -77,8 +77,8 @@ async fn whatever_else_becomes_of_it_everything_comes_back() {
                 assert_eq!(hub.state(&asker, &work.id).await, "failed");
             }
         }
-        assert_eq!(hub.purse(&asker).await, credits("10.00", "0.00"), "{how}");
-        assert_eq!(hub.purse(&worker).await, credits("0.00", "0.00"), "{how}");
+        assert_eq!(hub.account(&asker).await, credits("10.00", "0.00"), "{how}");
+        assert_eq!(hub.account(&worker).await, credits("0.00", "0.00"), "{how}");
     }
     hub.0.stop().await;
 }
@@ -90,7 +90,7 @@ async fn the_price_is_the_one_at_acceptance_whatever_is_published_later() {
     let work = hired(&hub, &asker, &worker).await;
     hub.again(&worker, &able(&worker.identity, json!({"price": 6}))).await;
     hub.result(&work, json!({})).await.expect(200);
-    assert_eq!(hub.purse(&worker).await, credits("5.00", "0.00"));
+    assert_eq!(hub.account(&worker).await, credits("5.00", "0.00"));
     assert_rejected(&hub.hire(&asker, &worker, json!({"budget": 5})).await, "policy_violation");
     hub.0.stop().await;
 }
@@ -124,7 +124,7 @@ async fn of_twenty_at_once_as_many_are_accepted_as_can_be_paid() {
     let replies = together((0..20).map(|_| hub.hire(&asker, &worker, json!({"budget": 5})))).await;
     let accepted = replies.iter().filter(|one| one.at("/response_status") == "accepted");
     assert_eq!(accepted.count(), 3);
-    assert_eq!(hub.purse(&asker).await, credits("2.00", "15.00"));
+    assert_eq!(hub.account(&asker).await, credits("2.00", "15.00"));
     hub.0.stop().await;
 }
 
@@ -140,15 +140,15 @@ async fn who_answers_itself_is_paid_for_and_its_no_and_its_silence_cost_nothing(
     let request = hub.request(&asker, named.clone());
     let silent = hub.meanwhile(&asker, &request, async || hub.pass(Millis::seconds(9))).await;
     assert_rejected(&silent, "resource_exhausted");
-    assert_eq!(hub.purse(&asker).await, credits("10.00", "0.00"));
+    assert_eq!(hub.account(&asker).await, credits("10.00", "0.00"));
     let request = hub.request(&asker, named);
     let yes = hub.meanwhile(&asker, &request, async || {
         hub.respond(&worker, &request, json!({})).await.expect(200);
     });
     let id = yes.await.str("/collaboration_id");
-    assert_eq!(hub.purse(&asker).await, credits("4.00", "6.00"));
+    assert_eq!(hub.account(&asker).await, credits("4.00", "6.00"));
     hub.result(&super::scene::work(&id, &request, &worker), json!({})).await.expect(200);
-    assert_eq!(hub.purse(&asker).await, credits("5.00", "0.00"));
+    assert_eq!(hub.account(&asker).await, credits("5.00", "0.00"));
     hub.0.stop().await;
 }
 

@@ -33,8 +33,8 @@ async fn schema_then_identity_then_repeats() {
 async fn capability_then_status_then_input() {
     let hub = Hub::serve(&[]).await;
     let (asker, worker) = (hub.node("asker").await, hub.node("worker").await);
-    let trouble = json!({"error_code": "E", "error_message": "e", "error_type": "transient"});
-    hub.report(&worker, "error", trouble).await.expect(200);
+    let problem = json!({"error_code": "E", "error_message": "e", "error_type": "transient"});
+    hub.report(&worker, "error", problem).await.expect(200);
     let flawed = json!({"input_data": {"a": 2}});
     let unknown = hub.hire(&asker, &worker, with(&flawed, json!({"capability_id": "fly"}))).await;
     assert_rejected(&unknown, "capability_not_available");

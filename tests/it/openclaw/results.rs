@@ -144,7 +144,7 @@ async fn output_that_breaks_its_schema_counts_as_failed_and_the_requester_has_it
         (&metrics["failed_collaborations"], &metrics["success_rate"]),
         (&json!(1), &json!(0.0))
     );
-    assert_eq!(hub.purse(&asker).await, super::scene::credits("5.00", "0.00"), "and is not paid");
+    assert_eq!(hub.account(&asker).await, super::scene::credits("5.00", "0.00"), "and is not paid");
     // It cannot be corrected, and a repeat changes nothing.
     let again = hub.result(&work, broken).await.expect(200);
     assert_eq!(again.at("/output_valid"), false);

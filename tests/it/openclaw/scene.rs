@@ -22,7 +22,7 @@ impl Hub {
     }
 
     /// An agent's available and held credits.
-    pub async fn purse(&self, node: &Node) -> (String, String) {
+    pub async fn account(&self, node: &Node) -> (String, String) {
         self.balance(&owner(node)).await
     }
 

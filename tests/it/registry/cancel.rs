@@ -14,7 +14,7 @@ async fn a_job_nobody_has_fetched_is_called_off_with_refund_and_without_blame() 
     for market in Market::both(&[]).await {
         for base in ["/registry", ""] {
             let job = market.pending().await;
-            assert_eq!(market.purses().await, ["99.85", "0.15", "0.00"]);
+            assert_eq!(market.accounts().await, ["99.85", "0.15", "0.00"]);
             let path = format!("{base}/jobs/{job}/cancel");
             let reply =
                 market.hub.post(&path, market.key(&market.asking), &json!({})).await.expect(200);
@@ -24,7 +24,7 @@ async fn a_job_nobody_has_fetched_is_called_off_with_refund_and_without_blame() 
             assert_eq!(reply.at("/error_code"), Value::Null);
             assert_eq!(reply.at("/output_data"), Value::Null);
             assert_eq!(digits(&reply.text, "execution_cost"), "0.00");
-            assert_eq!(market.purses().await, ["100.00", "0.00", "0.00"]);
+            assert_eq!(market.accounts().await, ["100.00", "0.00", "0.00"]);
             assert_eq!(market.hub.score(&market.working).await, "50.0");
             assert_eq!(market.shown(&job).await.expect(200).text, reply.text);
             assert!(market.fetch(&market.working).await.is_empty());

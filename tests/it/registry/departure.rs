@@ -126,9 +126,9 @@ async fn the_open_jobs_of_an_agent_that_leaves_fail_with_refund() {
         let (waiting, fetched) = (market.pending().await, market.pending().await);
         market.fetch(&market.working).await;
         let callback = market.callback(&market.working, &fetched).await;
-        assert_eq!(market.purses().await, ["99.70", "0.30", "0.00"]);
+        assert_eq!(market.accounts().await, ["99.70", "0.30", "0.00"]);
         leave(&market.hub, &market.working, market.key(&market.working)).await.expect(200);
-        assert_eq!(market.purses().await, ["100.00", "0.00", "0.00"]);
+        assert_eq!(market.accounts().await, ["100.00", "0.00", "0.00"]);
         for job in [&waiting, &fetched] {
             let shown = market.shown(job).await.expect(200);
             assert_eq!(shown.str("/status"), "FAILURE");
@@ -148,13 +148,13 @@ async fn a_requester_that_leaves_gets_back_what_nobody_works_on_and_pays_for_the
     market.fetch(&market.working).await;
     let waiting = market.pending().await;
     leave(&market.hub, &market.asking, Some(&market.asking.key)).await.expect(200);
-    assert_eq!(market.purses().await, ["99.85", "0.15", "0.00"]);
+    assert_eq!(market.accounts().await, ["99.85", "0.15", "0.00"]);
     assert_refused(
         &market.report(&success(&waiting, &market.working, "0.10")).await,
         409,
         "CONFLICT",
     );
     market.report(&success(&started, &market.working, "0.10")).await.expect(200);
-    assert_eq!(market.purses().await, ["99.90", "0.00", "0.10"]);
+    assert_eq!(market.accounts().await, ["99.90", "0.00", "0.10"]);
     market.stop().await;
 }

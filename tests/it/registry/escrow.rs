@@ -15,11 +15,11 @@ fn sum_of_all(hub: &TestHub) -> i64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_budget_is_held_at_assignment_and_the_price_paid_on_success() {
     for market in Market::both(&[]).await {
-        assert_eq!(market.purses().await, ["100.00", "0.00", "0.00"]);
+        assert_eq!(market.accounts().await, ["100.00", "0.00", "0.00"]);
         let job = market.pending().await;
-        assert_eq!(market.purses().await, ["99.85", "0.15", "0.00"]);
+        assert_eq!(market.accounts().await, ["99.85", "0.15", "0.00"]);
         market.report(&success(&job, &market.working, "0.10")).await.expect(200);
-        assert_eq!(market.purses().await, ["99.90", "0.00", "0.10"]);
+        assert_eq!(market.accounts().await, ["99.90", "0.00", "0.10"]);
         assert_eq!(sum_of_all(&market.hub), 0);
         market.stop().await;
     }
@@ -41,7 +41,7 @@ async fn a_worker_is_paid_what_it_reports_up_to_its_price_and_nothing_for_a_fail
             None => failure(&job, &market.working, None),
         };
         market.report(&body).await.expect(200);
-        assert_eq!(market.purses().await, left, "reported {reported:?}");
+        assert_eq!(market.accounts().await, left, "reported {reported:?}");
         assert_eq!(sum_of_all(&market.hub), 0);
         market.stop().await;
     }
@@ -55,9 +55,9 @@ async fn a_budget_of_exactly_the_price_is_held_and_paid_whole() {
     assert_refused(&reply, 402, "BUDGET_INSUFFICIENT");
     assert_eq!(snapshot(&market.hub).await, before);
     let job = market.ask(&market.working, json!({"budget": 0.10})).await.expect(202).str("/job_id");
-    assert_eq!(market.purses().await, ["99.90", "0.10", "0.00"]);
+    assert_eq!(market.accounts().await, ["99.90", "0.10", "0.00"]);
     market.report(&success(&job, &market.working, "0.10")).await.expect(200);
-    assert_eq!(market.purses().await, ["99.90", "0.00", "0.10"]);
+    assert_eq!(market.accounts().await, ["99.90", "0.00", "0.10"]);
     market.stop().await;
 }
 
@@ -111,7 +111,7 @@ async fn the_agreed_price_is_that_of_the_assignment_whatever_the_worker_asks_lat
         market.hub.post("/registry/register", Some(&market.working.key), &dearer).await.expect(200);
         let reply = market.report(&success(&job, &market.working, reported)).await.expect(200);
         assert_eq!(digits(&reply.text, "paid"), "0.10");
-        assert_eq!(market.purses().await[0], left);
+        assert_eq!(market.accounts().await[0], left);
         market.stop().await;
     }
 }

@@ -132,7 +132,7 @@ async fn a_figure_that_makes_no_sense_voids_no_output_and_the_worker_is_told() {
         }
         assert_eq!(market.report(&body).await.expect(200).text, reply.text);
     }
-    assert_eq!(market.purses().await, ["99.10", "0.00", "0.90"]);
+    assert_eq!(market.accounts().await, ["99.10", "0.00", "0.90"]);
     market.stop().await;
 }
 
@@ -169,7 +169,7 @@ async fn a_failure_with_a_figure_that_makes_no_sense_is_a_failure_with_its_own_r
     assert_eq!(reply.at("/warnings"), json!([told]), "nothing is paid for a failure");
     let shown = market.shown(&job).await.expect(200);
     assert_eq!(shown.str("/error_message"), "no disk left");
-    assert_eq!(market.purses().await, ["100.00", "0.00", "0.00"]);
+    assert_eq!(market.accounts().await, ["100.00", "0.00", "0.00"]);
     market.stop().await;
 }
 
@@ -253,6 +253,6 @@ async fn a_figure_that_is_not_finite_voids_no_output_reported_at_the_hubs_own_do
         "took_ms must be a whole number; the hub's own clock is used instead",
     ];
     assert_eq!(reply.at("/warnings"), json!(told));
-    assert_eq!(market.purses().await, ["99.90", "0.00", "0.10"]);
+    assert_eq!(market.accounts().await, ["99.90", "0.00", "0.10"]);
     market.stop().await;
 }

@@ -69,7 +69,7 @@ async fn what_only_the_hub_may_say_is_ignored_in_every_body() {
     let job = json!({"status": "SUCCESS", "output_data": {"x": 1}, "execution_cost": 0, "held": 0, "price": 0.01,
         "error_code": "AGENT_OFFLINE", "state": "Completed", "agreed": 0.01});
     let job = market.ask(&market.working, job).await.expect(202).str("/job_id");
-    assert_eq!(market.purses().await, ["99.85", "0.15", "0.00"]);
+    assert_eq!(market.accounts().await, ["99.85", "0.15", "0.00"]);
     let mut result = success(&job, &market.working, "0.10");
     merge(
         &mut result,
@@ -78,7 +78,7 @@ async fn what_only_the_hub_may_say_is_ignored_in_every_body() {
     let accepted = market.report(&result).await.expect(200);
     assert_eq!(digits(&accepted.text, "paid"), "0.10");
     assert_eq!(hub.score(&market.working).await, "51.0");
-    assert_eq!(market.purses().await, ["99.90", "0.00", "0.10"]);
+    assert_eq!(market.accounts().await, ["99.90", "0.00", "0.10"]);
 
     let pay = json!({"from_owner": "o1", "to_owner": "acme", "amount": 1, "settlement": "escrow", "status": "failed",
         "sender_balance": 500, "receiver_balance": 500});

@@ -151,7 +151,7 @@ async fn a_hub_that_cannot_write_says_so_and_goes_on_reading() {
     for reply in tries {
         assert_later(&reply, 503, "UNAVAILABLE", 5);
     }
-    assert_eq!(market.purses().await, ["99.85", "0.15", "0.00"]);
+    assert_eq!(market.accounts().await, ["99.85", "0.15", "0.00"]);
     market.shown(&job).await.expect(202);
     let health = market.hub.get("/registry/health", None).await.expect(503);
     assert_eq!(health.str("/status"), "unavailable");

@@ -173,12 +173,12 @@ async fn a_connection_that_fails_puts_an_agent_offline_until_it_calls() {
     let closed = ClosedPort::take();
     let agent = market.endpoint(&closed.url).await;
     assert!(is_online(&market.hub, &agent).await, "it has not failed yet");
-    let purses = market.hub.balance("o1").await;
+    let accounts = market.hub.balance("o1").await;
     assert_later(&market.ask(&agent, json!({})).await, 503, "AGENT_OFFLINE", 30);
     market.quiet().await;
     assert!(!is_online(&market.hub, &agent).await);
     assert!(!is_discovered(&market.hub, &agent).await);
-    assert_eq!(market.hub.balance("o1").await, purses);
+    assert_eq!(market.hub.balance("o1").await, accounts);
     assert_eq!(market.hub.score(&agent).await, "50.0");
     market.hub.get("/accounts/globex", Some(&agent.key)).await.expect(200);
     eventually(async || {

@@ -98,7 +98,7 @@ impl Market {
     }
 
     /// The balances of both owners: available and held of `o1`, available of `acme`.
-    pub async fn purses(&self) -> [String; 3] {
+    pub async fn accounts(&self) -> [String; 3] {
         let ((balance, held), (earned, _)) =
             (self.hub.balance("o1").await, self.hub.balance("acme").await);
         [balance, held, earned]

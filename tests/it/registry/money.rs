@@ -52,7 +52,7 @@ async fn the_transfer_the_spec_prints_is_made_and_shown_again() {
             let open = market.key(&market.asking).is_none();
             assert_eq!(reply.json().get("receiver_balance").is_some(), open, "{}", reply.text);
         }
-        assert_eq!(market.purses().await, ["99.80", "0.00", "0.20"]);
+        assert_eq!(market.accounts().await, ["99.80", "0.00", "0.20"]);
         market.stop().await;
     }
 }
@@ -76,7 +76,7 @@ async fn a_transfer_may_leave_out_its_own_id_and_the_job() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 3);
-    assert_eq!(market.purses().await, ["99.70", "0.00", "0.30"]);
+    assert_eq!(market.accounts().await, ["99.70", "0.00", "0.30"]);
     market.stop().await;
 }
 
@@ -90,7 +90,7 @@ async fn a_payment_above_the_balance_fails_and_changes_nothing() {
         }
         assert_eq!(snapshot(&market.hub).await, before);
         pay(&market, &plain(100.00)).await.expect(200);
-        assert_eq!(market.purses().await, ["0.00", "0.00", "100.00"]);
+        assert_eq!(market.accounts().await, ["0.00", "0.00", "100.00"]);
         market.stop().await;
     }
 }
@@ -131,7 +131,7 @@ async fn an_amount_must_be_above_zero_and_a_number_of_cents() {
         let text = format!(r#"{{"from_owner":"o1","to_owner":"acme","amount":{amount}}}"#);
         market.hub.post_text("/transfer", Some(&market.asking.key), &text).await.expect(200);
     }
-    assert_eq!(market.purses().await, ["93.24", "0.00", "6.76"]);
+    assert_eq!(market.accounts().await, ["93.24", "0.00", "6.76"]);
     market.stop().await;
 }
 
@@ -192,7 +192,7 @@ async fn nobody_pays_from_an_account_that_is_not_its_own() {
     assert_eq!(snapshot(&market.hub).await, before);
     // All agents of an owner share its account.
     market.hub.post("/transfer", Some(&mate.key), &plain(0.10)).await.expect(200);
-    assert_eq!(market.purses().await, ["99.90", "0.00", "0.10"]);
+    assert_eq!(market.accounts().await, ["99.90", "0.00", "0.10"]);
     market.stop().await;
 }
 

@@ -144,7 +144,7 @@ async fn what_is_paid_and_shown_never_exceeds_the_agreed_price() {
         assert_eq!(shown.str("/status"), "SUCCESS");
         assert_eq!(digits(&shown.text, "execution_cost"), paid, "reported {reported}");
     }
-    assert_eq!(market.purses().await, ["99.66", "0.00", "0.34"]);
+    assert_eq!(market.accounts().await, ["99.66", "0.00", "0.34"]);
     market.stop().await;
 }
 

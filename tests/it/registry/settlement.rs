@@ -37,7 +37,7 @@ async fn a_settlement_confirms_what_escrow_paid_and_moves_nothing_again() {
         assert_eq!(reply.str("/transfer/transfer_id"), id);
         assert_eq!(reply.str("/transfer/job_id"), job);
         assert_eq!(digits(&reply.text, "sender_balance"), "99.90");
-        assert_eq!(market.purses().await, ["99.90", "0.00", "0.10"]);
+        assert_eq!(market.accounts().await, ["99.90", "0.00", "0.10"]);
         let after = market.hub.get("/registry/audit", Some(&market.hub.operator)).await.expect(200);
         assert_eq!(after.text, listed.text);
         market.stop().await;
@@ -119,7 +119,7 @@ async fn a_direct_hire_is_paid_once_per_payer_and_job() {
         let (job, id) = (fresh_id(), fresh_id());
         let first = pay(&market, &order(&job, json!({"transfer_id": id}))).await.expect(200);
         assert_eq!(first.str("/settlement"), "transfer");
-        assert_eq!(market.purses().await, ["99.90", "0.00", "1.10"]);
+        assert_eq!(market.accounts().await, ["99.90", "0.00", "1.10"]);
 
         let before = snapshot(&market.hub).await;
         let again = pay(&market, &order(&job, json!({"transfer_id": fresh_id()}))).await;
@@ -134,7 +134,7 @@ async fn a_direct_hire_is_paid_once_per_payer_and_job() {
         // Another owner may pay for the same job, too.
         let body = order(&job, json!({"from_owner": "acme", "to_owner": "globex"}));
         market.hub.post("/transfer", market.key(&market.working), &body).await.expect(200);
-        assert_eq!(market.purses().await, ["99.90", "0.00", "1.00"]);
+        assert_eq!(market.accounts().await, ["99.90", "0.00", "1.00"]);
         market.stop().await;
     }
 }

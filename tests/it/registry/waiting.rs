@@ -95,7 +95,7 @@ async fn a_requester_that_waits_gets_a_polling_workers_result_in_its_answer() {
             assert_eq!(reply.str("/status"), "SUCCESS", "{path}");
             assert_eq!(reply.at("/output_data"), json!({"entities": []}));
         }
-        assert_eq!(market.purses().await, ["99.70", "0.00", "0.30"]);
+        assert_eq!(market.accounts().await, ["99.70", "0.00", "0.30"]);
         market.stop().await;
     }
 }
@@ -157,7 +157,7 @@ async fn a_silent_worker_loses_the_job_and_its_late_word_changes_nothing() {
             assert_eq!(shown.at("/output_data"), Value::Null);
             assert_eq!(digits(&shown.text, "execution_cost"), "0.00");
         }
-        assert_eq!(market.purses().await, ["100.00", "0.00", "0.00"]);
+        assert_eq!(market.accounts().await, ["100.00", "0.00", "0.00"]);
         assert_eq!(market.hub.score(&market.working).await, "41.0");
 
         let before = snapshot(&market.hub).await;

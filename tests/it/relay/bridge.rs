@@ -93,7 +93,7 @@ impl TestHub {
     }
 
     /// The available and held credits of a relay agent.
-    pub async fn purse_of(&self, peer: &Peer) -> (String, String) {
+    pub async fn account_of(&self, peer: &Peer) -> (String, String) {
         self.balance(&format!("relay:{}", peer.id)).await
     }
 
@@ -139,6 +139,6 @@ pub async fn answer(hub: &TestHub, by: &Peer, given: &Event, text: &str) -> Repl
 }
 
 /// Available and held credits, as the registry prints them.
-pub fn purse(spendable: &str, held: &str) -> (String, String) {
+pub fn account(spendable: &str, held: &str) -> (String, String) {
     (spendable.to_owned(), held.to_owned())
 }

@@ -4,7 +4,7 @@
 use rialto_core::time::Millis;
 use serde_json::{Value, json};
 
-use super::bridge::{QUICK, address, assert_no, bridged, error_of, purse, reader, wish};
+use super::bridge::{QUICK, account, address, assert_no, bridged, error_of, reader, wish};
 use super::kit::{Peer, assert_rejected, state};
 use crate::kit::{Agent, Behaviour, TestHub, Worker};
 
@@ -29,7 +29,7 @@ async fn a_message_to_a_registry_agent_is_work_and_its_result_the_answer() {
     assert_eq!(sent.at("/data/receiver_response"), json!({"status": "ok"}));
     let uuid = sent.header("rialto-job").expect("an id").to_owned();
     assert_eq!(sent.str("/data/trace_id"), uuid);
-    assert_eq!(hub.purse_of(&ada).await, purse("8.00", "2.00"));
+    assert_eq!(hub.account_of(&ada).await, account("8.00", "2.00"));
 
     let jobs = work_of(&hub, &worker).await;
     assert_eq!(jobs.len(), 1);
@@ -44,7 +44,7 @@ async fn a_message_to_a_registry_agent_is_work_and_its_result_the_answer() {
     assert_eq!(told, ("tea".to_owned(), 5, "short".to_owned()));
     assert_eq!(answer.data["job"]["id"], uuid);
     assert_eq!(answer.data["bridge"]["agent"], worker.id);
-    assert_eq!(hub.purse_of(&ada).await, purse("9.50", "0.00"));
+    assert_eq!(hub.account_of(&ada).await, account("9.50", "0.00"));
     assert_eq!(hub.balance("acme").await.0, "0.50");
     assert_eq!(hub.score(&worker).await, "51.0");
     hub.stop().await;
@@ -78,7 +78,7 @@ async fn the_same_turn_is_one_job_and_other_words_in_it_are_refused() {
     hub.report(&worker, uuid, "SUCCESS", "0.50").await.expect(200);
     let again = hub.mail_to(&ada, &to, &said).await.expect(200);
     assert_eq!(again.at("/data"), first.at("/data"), "also after the job has ended");
-    assert_eq!(hub.purse_of(&ada).await, purse("9.50", "0.00"));
+    assert_eq!(hub.account_of(&ada).await, account("9.50", "0.00"));
     let mut inbox = hub.inbox(&ada).await;
     let told = bridged(&inbox.message().await, &to, "registry");
     assert_eq!(told, ("tea".to_owned(), 2, r#"{"done":true}"#.to_owned()), "its JSON (B19)");
@@ -213,7 +213,7 @@ async fn work_for_an_agent_that_is_away_waits_and_its_money_comes_back() {
     assert_eq!(sent.str("/data/delivery"), "queued");
     let uuid = sent.header("rialto-job").expect("an id").to_owned();
     assert_eq!(hub.traced(&ada, &uuid).await.expect(200).str("/data/state"), "queued");
-    assert_eq!(hub.purse_of(&ada).await, purse("9.00", "1.00"));
+    assert_eq!(hub.account_of(&ada).await, account("9.00", "1.00"));
     // An error that a retry does not help is returned at once.
     let reply = hub.mail_to(&ada, &to, &wish(&ada, "a text", json!({}))).await;
     assert_no(&reply, "costs 0.50 credits");
@@ -222,7 +222,7 @@ async fn work_for_an_agent_that_is_away_waits_and_its_money_comes_back() {
     let (conversation, _, said) = bridged(&inbox.message().await, &to, "registry");
     assert_eq!(conversation, uuid);
     assert_eq!(error_of(&said).0, "ADAPTATION_FAILED");
-    assert_eq!(hub.purse_of(&ada).await, purse("10.00", "0.00"));
+    assert_eq!(hub.account_of(&ada).await, account("10.00", "0.00"));
     assert_eq!(hub.traced(&ada, &uuid).await.expect(200).str("/data/state"), "expired");
     assert_eq!(hub.score(&worker).await, "50.0", "the worker never received it");
     hub.stop().await;
@@ -241,7 +241,7 @@ async fn a_worker_that_is_silent_for_ten_minutes_is_an_error_reply() {
     hub.pass(Millis::minutes(10));
     let (_, _, said) = bridged(&inbox.message().await, &to, "registry");
     assert_eq!(error_of(&said).1, "no result before the deadline");
-    assert_eq!(hub.purse_of(&ada).await, purse("10.00", "0.00"));
+    assert_eq!(hub.account_of(&ada).await, account("10.00", "0.00"));
     let late = hub.report(&worker, &uuid, "SUCCESS", "0.50").await;
     assert_eq!(late.status, 409, "{}", late.text);
     hub.stop().await;

@@ -3,7 +3,7 @@
 use rialto_protocols::agora::MessageType;
 use serde_json::json;
 
-use super::bridge::{address, assert_no, bridged, error_of, purse, reader, wish};
+use super::bridge::{account, address, assert_no, bridged, error_of, reader, wish};
 use super::kit::state;
 use crate::agora::kit as agora;
 use crate::clara::kit as clara;
@@ -39,7 +39,7 @@ async fn an_openclaw_agent_is_hired_and_its_schema_holds() {
     hub.result(&work, json!({})).await.expect(200);
     let (conversation, turn, said) = bridged(&inbox.message().await, &to, "openclaw");
     assert_eq!((conversation, turn, said), (work.id, 2, r#"{"r":1}"#.to_owned()));
-    assert_eq!(hub.purse_of(&ada).await, purse("8.50", "0.00"));
+    assert_eq!(hub.account_of(&ada).await, account("8.50", "0.00"));
 
     let sent = hub.mail_to(&ada, &to, &wish(&ada, "please", more)).await.expect(200);
     let told = works.until("collaboration_request").await.data;
@@ -51,7 +51,7 @@ async fn an_openclaw_agent_is_hired_and_its_schema_holds() {
     hub.result(&work, failed).await.expect(200);
     let (_, _, said) = bridged(&inbox.message().await, &to, "openclaw");
     assert_eq!(error_of(&said).1, "out of ink");
-    assert_eq!(hub.purse_of(&ada).await, purse("8.50", "0.00"));
+    assert_eq!(hub.account_of(&ada).await, account("8.50", "0.00"));
     hub.0.stop().await;
 }
 
@@ -101,7 +101,7 @@ async fn an_agora_agent_is_hired_at_its_price_and_may_fail() {
             true => assert_eq!(said, r#"{"n":1}"#),
             false => assert_eq!(error_of(&said).1, "cannot"),
         }
-        assert_eq!(hub.purse_of(&ada).await, purse("8.50", "0.00"));
+        assert_eq!(hub.account_of(&ada).await, account("8.50", "0.00"));
     }
     assert_eq!(hub.spendable(&bob).await, "1.5");
 }
@@ -162,8 +162,8 @@ async fn a_clara_agent_is_hired_for_its_fee_and_may_decline() {
             false => assert_eq!(said, r#"{"done":1}"#),
             true => assert_eq!(error_of(&said).1, "the agent declined the job"),
         }
-        assert_eq!(hub.purse_of(&ada).await, purse("80.00", "0.00"));
+        assert_eq!(hub.account_of(&ada).await, account("80.00", "0.00"));
     }
-    assert_eq!(hub.purse(&wallet).await, clara::purse("20", "0"));
+    assert_eq!(hub.account(&wallet).await, clara::account("20", "0"));
     hub.0.stop().await;
 }

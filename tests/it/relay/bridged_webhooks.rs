@@ -3,7 +3,7 @@
 use rialto_core::time::Millis;
 use serde_json::json;
 
-use super::bridge::{QUICK, assert_strict, boss, purse};
+use super::bridge::{QUICK, account, assert_strict, boss};
 use super::kit::{Peer, turn};
 use crate::kit::{Agent, Behaviour, ClosedPort, Reply, TestHub, Worker, eventually};
 
@@ -71,7 +71,7 @@ async fn each_error_of_an_endpoint_is_a_failure_or_a_refusal() {
         let failed = ended(&hub, &boss, &job).await;
         assert_eq!(failed.str("/status"), "FAILURE", "{status} {code}");
         assert_eq!(failed.str("/error_message"), "not today", "{status} {code}");
-        assert_eq!(hub.balance("acme").await, purse("10.00", "0.00"));
+        assert_eq!(hub.balance("acme").await, account("10.00", "0.00"));
         let score = hub.score(&hub.registry_name(&bob)).await;
         assert_eq!(score != "50.0", scored, "{status} {code}: {score}");
     }
@@ -91,7 +91,7 @@ async fn an_endpoint_that_refuses_the_request_has_not_got_the_work_and_is_not_bl
         let why = format!("the agent's endpoint answered HTTP {status}");
         assert_eq!(failed.str("/status"), "FAILURE", "{status}");
         assert_eq!(failed.str("/error_message"), why);
-        assert_eq!(hub.balance("acme").await, purse("10.00", "0.00"));
+        assert_eq!(hub.balance("acme").await, account("10.00", "0.00"));
         assert_eq!(hub.score(&hub.registry_name(&bob)).await, "50.0", "{status}");
     }
     hub.stop().await;
@@ -119,7 +119,7 @@ async fn an_endpoint_that_cannot_be_reached_is_tried_again_until_the_work_is_ove
     hub.pass(Millis::minutes(10));
     let failed = ended(&hub, &boss, &job).await;
     assert_eq!(failed.str("/status"), "FAILURE");
-    assert_eq!(hub.balance("acme").await, purse("10.00", "0.00"));
+    assert_eq!(hub.balance("acme").await, account("10.00", "0.00"));
     hub.stop().await;
 }
 

@@ -3,7 +3,7 @@
 use rialto_core::time::Millis;
 use serde_json::{Value, json};
 
-use super::bridge::{QUICK, answer, boss, bridged, error_of, purse, reader, wish};
+use super::bridge::{QUICK, account, answer, boss, bridged, error_of, reader, wish};
 use super::kit::{Peer, assert_rejected, envelope, state, turn};
 use crate::kit::{Agent, Reply, TestHub, eventually};
 use crate::openclaw::kit as openclaw;
@@ -28,7 +28,7 @@ async fn a_registry_job_is_a_message_and_the_next_one_its_result() {
     let boss = boss(&hub).await;
     let (bob, mut inbox) = reader(&hub, "bob").await;
     let (id, uuid) = hire(&hub, &boss, &bob, json!({"text": "wie geht's?\n"})).await;
-    assert_eq!(hub.balance("acme").await, purse("9.00", "1.00"));
+    assert_eq!(hub.balance("acme").await, account("9.00", "1.00"));
     let given = inbox.message().await;
     let from = given.data["sender_id"].as_str().expect("an address").to_owned();
     assert!(from.starts_with("acme-s-orchestrator-") && from.ends_with("@registry"), "{from}");
@@ -54,7 +54,7 @@ async fn a_registry_job_is_a_message_and_the_next_one_its_result() {
     let done = job(&hub, &boss, &id).await;
     assert_eq!(done.str("/status"), "SUCCESS");
     assert_eq!(done.at("/output_data"), json!({"text": "gut"}));
-    assert_eq!(hub.balance("acme").await, purse("10.00", "0.00"), "the work is free");
+    assert_eq!(hub.balance("acme").await, account("10.00", "0.00"), "the work is free");
     assert_eq!(hub.score(&hub.registry_name(&bob)).await, "51.0");
     hub.stop().await;
 }
@@ -146,7 +146,7 @@ async fn an_error_reply_fails_the_job_and_one_about_the_envelope_refuses_it() {
         let failed = job(&hub, &boss, &id).await;
         assert_eq!(failed.str("/status"), "FAILURE", "{code}");
         assert_eq!(failed.str("/error_message"), "I cannot");
-        assert_eq!(hub.balance("acme").await, purse("10.00", "0.00"));
+        assert_eq!(hub.balance("acme").await, account("10.00", "0.00"));
         let moved = hub.score(&hub.registry_name(&bob)).await;
         assert_eq!(moved == "50.0", score == "50.0", "{code}: {moved}");
     }
@@ -170,7 +170,7 @@ async fn work_nobody_answers_is_taken_back_and_its_worker_is_told() {
     assert_eq!(detail, "the job was reassigned or cancelled: no result before the deadline");
     assert_rejected(&answer(&hub, &bob, &given, "gut").await, 409, "ERR_WRONG_STATE");
     assert_eq!(job(&hub, &boss, &id).await.str("/status"), "FAILURE");
-    assert_eq!(hub.balance("acme").await, purse("10.00", "0.00"));
+    assert_eq!(hub.balance("acme").await, account("10.00", "0.00"));
     // An ended job is not sent again to an agent that reconnects.
     drop(inbox);
     let mut inbox = hub.inbox_at(&bob, "?ack=explicit", None).await;

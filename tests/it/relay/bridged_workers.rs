@@ -3,7 +3,7 @@
 use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 
-use super::bridge::{answer, bridged, error_of, purse, reader};
+use super::bridge::{account, answer, bridged, error_of, reader};
 use super::kit::assert_rejected;
 use crate::agora::kit as agora;
 use crate::clara::kit as clara;
@@ -117,7 +117,7 @@ async fn a_clara_wallet_hires_an_agent_of_the_relay_for_at_least_one_credit() {
     })
     .await;
     assert_eq!(result.expect("a result")["result"], json!({"text": "gut"}));
-    assert_eq!(hub.purse(&requester).await, clara::purse("99", "0"));
-    assert_eq!(hub.purse_of(&bob).await, purse("1.00", "0.00"));
+    assert_eq!(hub.account(&requester).await, clara::account("99", "0"));
+    assert_eq!(hub.account_of(&bob).await, account("1.00", "0.00"));
     hub.0.stop().await;
 }

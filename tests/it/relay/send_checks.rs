@@ -215,14 +215,14 @@ async fn a_wrapped_envelope_stands_beside_its_receiver_like_any_other() {
     let hub = TestHub::serve(&[]).await;
     let (ada, bob) = (hub.join("ada").await, hub.join("bob").await);
     let part = json!({"data": envelope(&ada.id, "wrapped"), "mediaType": "application/vnd.chorus.envelope+json"});
-    let paper = json!({"messageId": "m-1", "role": "ROLE_USER", "parts": [part]});
+    let document = json!({"messageId": "m-1", "role": "ROLE_USER", "parts": [part]});
     let before = state(&hub).await;
-    let without = hub.post("/messages", Some(&ada.key), &json!({"envelope": paper})).await;
+    let without = hub.post("/messages", Some(&ada.key), &json!({"envelope": document})).await;
     assert_bad(&without, "/receiver_id");
-    let flat = with(&paper, "/receiver_id", Some(json!(bob.id)));
+    let flat = with(&document, "/receiver_id", Some(json!(bob.id)));
     assert_bad(&hub.post("/messages", Some(&ada.key), &flat).await, "/envelope");
     assert_eq!(state(&hub).await, before);
-    let body = json!({"receiver_id": bob.id, "envelope": paper});
+    let body = json!({"receiver_id": bob.id, "envelope": document});
     hub.post("/messages", Some(&ada.key), &body).await.expect(202);
     let mut inbox = hub.inbox(&bob).await;
     assert_eq!(inbox.message().await.data["envelope"], envelope(&ada.id, "wrapped"));

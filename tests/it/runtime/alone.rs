@@ -82,8 +82,9 @@ async fn a_workshop_that_stays_full_is_busy_until_there_is_room() {
     let _runtime = place.at_work(&hub, "said", &flags).await;
     let is_busy = || {
         hub.engine.with_world(|world| {
-            let stance = |id| world.agent_state(id).map(|fixture| fixture.presence.availability);
-            world.agents().any(|agent| stance(agent.id) == Some(Availability::Busy))
+            let availability =
+                |id| world.agent_state(id).map(|fixture| fixture.presence.availability);
+            world.agents().any(|agent| availability(agent.id) == Some(Availability::Busy))
         })
     };
     assert!(!is_busy());

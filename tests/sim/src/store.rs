@@ -82,7 +82,7 @@ impl Written {
 
 /// What the engine's store shares with the simulation.
 #[derive(Default)]
-struct Desk {
+struct StoredAgentState {
     fault: Fault,
     fired: bool,
     written: Option<Written>,
@@ -107,7 +107,7 @@ struct Behind {
 #[derive(Clone, Default)]
 pub struct SimStore {
     rows: MemoryStore,
-    agent_state: Arc<Mutex<Desk>>,
+    agent_state: Arc<Mutex<StoredAgentState>>,
 }
 
 impl SimStore {

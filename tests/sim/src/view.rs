@@ -72,8 +72,11 @@ fn rows(one: &World, other: &World, same: impl Fn(&AgentState, &AgentState) -> b
     assert_eq!(one.agents().len(), other.agents().len(), "how many agents");
     for agent in other.agents() {
         assert_eq!(one.agent(agent.id), Some(agent), "an agent");
-        let desks = one.agent_state(agent.id).zip(other.agent_state(agent.id));
-        assert!(desks.is_some_and(|(one, other)| same(one, other)), "{desks:?} differ");
+        let agent_states = one.agent_state(agent.id).zip(other.agent_state(agent.id));
+        assert!(
+            agent_states.is_some_and(|(one, other)| same(one, other)),
+            "{agent_states:?} differ"
+        );
         let name = other.alias_of(agent.id, agent.home);
         assert_eq!(one.alias_of(agent.id, agent.home), name, "a name");
         assert!(one.keys_of(agent.id).eq(other.keys_of(agent.id)), "keys");

@@ -111,7 +111,7 @@ impl Copied {
     /// Builds one set of tests, or builds and runs it.
     fn cargo(&self, tests: &Tests, build_only: bool) -> bool {
         let (what, which) = tests.line.split_once(" -- ").unwrap_or((tests.line, ""));
-        let patience = if tests.is_near && !build_only { SHORT_TIME_LIMIT } else { TIME_LIMIT };
+        let time_limit = if tests.is_near && !build_only { SHORT_TIME_LIMIT } else { TIME_LIMIT };
         let _ = fs::remove_file(&self.said);
         let mut command = cargo();
         command.arg("test").args(what.split_whitespace());
@@ -135,13 +135,13 @@ impl Copied {
             .stderr(self.listen())
             .process_group(0)
             .spawn()
-            .is_ok_and(|run| succeeds(run, patience))
+            .is_ok_and(|run| succeeds(run, time_limit))
     }
 }
 
 /// Waits for a test run. A run that times out has detected the mutant.
-fn succeeds(mut run: Child, patience: Duration) -> bool {
-    let until = Instant::now() + patience;
+fn succeeds(mut run: Child, time_limit: Duration) -> bool {
+    let until = Instant::now() + time_limit;
     while Instant::now() < until {
         match run.try_wait() {
             Ok(Some(status)) => return status.success(),

@@ -1,7 +1,7 @@
 //! Registration, keys and presence.
 
 mod arriving;
-mod likeness;
+mod confusables;
 mod probation;
 mod saying;
 mod suspension;

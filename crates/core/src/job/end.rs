@@ -140,13 +140,13 @@ pub fn record_outcome(
     let hirer = hired_by.and_then(|agent| draft.agent_state(agent));
     let hirer_score = hirer.map_or(Score::START, |agent_state| agent_state.standing.score);
     let cause = if turn.excused { Some(Cause::WithinGracePeriod) } else { cause };
-    let to_blame = ok || cause.is_some_and(Cause::is_worker_failure);
-    let counted = to_blame && job.payer != Some(turn.owner);
+    let is_responsible = ok || cause.is_some_and(Cause::is_worker_failure);
+    let counted = is_responsible && job.payer != Some(turn.owner);
     let weighs = !is_favour_to_a_stranger(draft, job, turn, cause);
     let (id, now) = (draft.next.outcome, draft.now);
     let assigned_at = job.accepted_at.unwrap_or(turn.since);
     let on_time = now <= job.promised.unwrap_or(job.deadline);
-    if to_blame {
+    if is_responsible {
         draft.add_event(Event::AgentOutcomeRecorded { agent: turn.worker, job: job.id, ok });
     }
     let agent_state = draft.agent_state_mut(turn.worker);

@@ -33,15 +33,15 @@ fn bank_with_job(done: bool) -> (TestHub, OpenJob, JobId) {
     (scene, order, job)
 }
 
-fn open_purses(scene: &TestHub) -> (String, String) {
+fn open_accounts(scene: &TestHub) -> (String, String) {
     (scene.balance_text("o1").0, scene.balance_text("acme").0)
 }
 
 /// A refused payment changes nothing at all.
 fn refused(scene: &mut TestHub, order: Pay, why: Refusal) {
-    let before = (scene.world.next, open_purses(scene));
+    let before = (scene.world.next, open_accounts(scene));
     assert_eq!(scene.pay(order).unwrap_err(), why);
-    assert_eq!((scene.world.next, open_purses(scene)), before);
+    assert_eq!((scene.world.next, open_accounts(scene)), before);
 }
 
 #[test]
@@ -51,14 +51,14 @@ fn a_plain_payment_moves_once_for_ever() {
     let (transfer, repeated) = transfer_in(scene.pay(order.clone()).unwrap());
     assert!(!repeated && !transfer.settled_by_hold);
     assert_eq!(transfer.payer_balance, credits("70"));
-    assert_eq!(open_purses(&scene), ("70.00".to_owned(), "30.00".to_owned()));
+    assert_eq!(open_accounts(&scene), ("70.00".to_owned(), "30.00".to_owned()));
 
     scene.advance_without_timers(Millis::hours(24 * 365));
     let (again, repeated) = transfer_in(scene.pay(order.clone()).unwrap());
     assert_eq!((again, repeated), (transfer, true));
     let other = Pay { content: Digest::of(&[b"other"]), ..order };
     refused(&mut scene, other, Refusal::SameIdOtherContent);
-    assert_eq!(open_purses(&scene), ("70.00".to_owned(), "30.00".to_owned()));
+    assert_eq!(open_accounts(&scene), ("70.00".to_owned(), "30.00".to_owned()));
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn thirty_three_payments_of_three_cents_fit_into_one_credit() {
         }
     }
     assert_eq!(moved, 33);
-    assert_eq!(open_purses(&scene), ("0.01".to_owned(), "0.99".to_owned()));
+    assert_eq!(open_accounts(&scene), ("0.01".to_owned(), "0.99".to_owned()));
 }
 
 #[test]
@@ -143,10 +143,10 @@ fn a_settled_job_is_confirmed_and_nothing_moves_again() {
     let stranger = Pay { from: "acme".to_owned(), to: "o1".to_owned(), ..pay.clone() };
     refused(&mut scene, stranger, Refusal::PaymentMismatch { paid: Credits::ZERO });
 
-    let before = open_purses(&scene);
+    let before = open_accounts(&scene);
     let (transfer, repeated) = transfer_in(scene.pay(pay.clone()).unwrap());
     assert!(transfer.settled_by_hold && !repeated);
-    assert_eq!(open_purses(&scene), before);
+    assert_eq!(open_accounts(&scene), before);
     assert!(transfer_in(scene.pay(pay.clone()).unwrap()).1);
 
     // A second id for the same settlement gets the first one; without an id, the caller gets the
@@ -155,7 +155,7 @@ fn a_settled_job_is_confirmed_and_nothing_moves_again() {
     refused(&mut scene, second, Refusal::AlreadySettled { by: pay.foreign_id });
     let unnamed = Pay { job, id_given: false, ..scene.payment("o1", "acme", "0.10") };
     assert_eq!(transfer_in(scene.pay(unnamed).unwrap()), (transfer, true));
-    assert_eq!(open_purses(&scene), before);
+    assert_eq!(open_accounts(&scene), before);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_direct_hire_is_paid_once_and_its_id_is_used_up() {
     let pay = Pay { job: hire.clone(), ..scene.payment("o1", "acme", "5.00") };
     let (transfer, _) = transfer_in(scene.pay(pay.clone()).unwrap());
     assert!(!transfer.settled_by_hold);
-    assert_eq!(open_purses(&scene), ("95.00".to_owned(), "5.00".to_owned()));
+    assert_eq!(open_accounts(&scene), ("95.00".to_owned(), "5.00".to_owned()));
 
     assert!(transfer_in(scene.pay(pay.clone()).unwrap()).1);
     let second = Pay { job: hire.clone(), ..scene.payment("o1", "acme", "5.00") };
@@ -197,7 +197,7 @@ fn a_direct_hire_is_paid_once_and_its_id_is_used_up() {
     let differs = Pay { amount: credits("6"), ..unnamed.clone() };
     refused(&mut scene, differs, Refusal::SameIdOtherContent);
     assert_eq!(transfer_in(scene.pay(unnamed).unwrap()), (transfer, true));
-    assert_eq!(open_purses(&scene), ("95.00".to_owned(), "5.00".to_owned()));
+    assert_eq!(open_accounts(&scene), ("95.00".to_owned(), "5.00".to_owned()));
 
     let ann = scene.world.agent_by_alias(crate::testkit::HOME, "ann").unwrap();
     let job =

@@ -114,6 +114,6 @@ fn restart(scene: &mut TestHub) {
     scene.world.market = market;
 }
 
-fn purse(available: &str, held: &str) -> (String, String) {
+fn account(available: &str, held: &str) -> (String, String) {
     (available.to_owned(), held.to_owned())
 }

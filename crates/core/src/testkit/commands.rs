@@ -103,8 +103,8 @@ impl TestHub {
     }
 
     /// Registers an agent whose owner has credits.
-    pub fn register_client(&mut self, native: &str, owner: &str, purse: &str) -> AgentId {
-        self.grant(owner, purse);
+    pub fn register_client(&mut self, native: &str, owner: &str, account: &str) -> AgentId {
+        self.grant(owner, account);
         self.register_worker(native, owner, &[])
     }
 

@@ -142,7 +142,7 @@ impl Invariants {
             self.live_jobs(world);
         }
         if people || !changes.inboxes.is_empty() {
-            self.desks(world);
+            self.agent_states(world);
         }
         // Discovery results also change by time alone.
         if people || self.looked_at != Some(now) {
@@ -378,7 +378,7 @@ impl Invariants {
     }
 
     /// Scores and inboxes match the sums of the rows.
-    fn desks(&self, world: &World) {
+    fn agent_states(&self, world: &World) {
         for agent in self.agents.keys() {
             let agent_state: &AgentState =
                 world.agent_state(*agent).expect("every agent has a state");

@@ -38,7 +38,7 @@ const WALK: usize = 70;
 struct Picture {
     next: crate::changes::Counters,
     owners: BTreeMap<OwnerId, Arc<Owner>>,
-    desks: BTreeMap<AgentId, Arc<AgentState>>,
+    agent_states: BTreeMap<AgentId, Arc<AgentState>>,
     jobs: BTreeMap<JobId, Arc<Job>>,
     queue: Vec<JobId>,
     online: usize,
@@ -52,7 +52,7 @@ impl Picture {
         Self {
             next: world.next,
             owners: world.owners().map(|owner| (owner.id, owner.clone())).collect(),
-            desks: world.agents().map(agent_state).collect(),
+            agent_states: world.agents().map(agent_state).collect(),
             jobs: world.live_jobs().map(|job| (job.id, job.clone())).collect(),
             queue: world.queued_jobs().map(|job| job.id).collect(),
             online: world.online_count(),
@@ -153,12 +153,15 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
         }
         let rows = &scene.store.rows;
         said.extend(rows.jobs.values().filter_map(|job| last_words(job)));
-        let desks = rows.agent_states.values();
+        let agent_states = rows.agent_states.values();
         said.extend(
-            desks.clone().filter(|agent_state| agent_state.status.is_some()).map(|_| "a status"),
+            agent_states
+                .clone()
+                .filter(|agent_state| agent_state.status.is_some())
+                .map(|_| "a status"),
         );
         said.extend(
-            desks
+            agent_states
                 .filter(|agent_state| agent_state.claimed_reputation.is_some())
                 .map(|_| "a claimed reputation"),
         );

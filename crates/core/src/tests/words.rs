@@ -29,7 +29,7 @@ const STANCES: [Availability; 8] = [
 #[derive(Clone, Debug)]
 pub enum Word {
     Stand { who: u8, availability: u8, seconds: u16, since: Option<u8> },
-    Boast { who: u8 },
+    ReportClaims { who: u8 },
     Respond { job: u8, stray: Option<u8>, how: u8, seconds: u16, called: Option<u8> },
     Approve { job: u8, by: u8 },
     Cancel { job: u8, by: u8, reason: bool },
@@ -42,7 +42,7 @@ pub fn word(pause: impl Strategy<Value = u16> + Clone) -> impl Strategy<Value = 
     prop_oneof![
         4 => (n(), n(), pause.clone(), prop::option::of(n()))
             .prop_map(|(who, availability, seconds, since)| Word::Stand { who, availability, seconds, since }),
-        1 => n().prop_map(|who| Word::Boast { who }),
+        1 => n().prop_map(|who| Word::ReportClaims { who }),
         6 => (n(), rarely(), n(), pause, prop::option::of(n())).prop_map(
             |(job, stray, how, seconds, called)| Word::Respond { job, stray, how, seconds, called }
         ),
@@ -90,7 +90,7 @@ impl Word {
                 let told = condition(scene, availability, seconds, since);
                 Command::ReportStatus { agent: agent_at(scene, who), status: told }
             }
-            Word::Boast { who } => Command::ReportReputation {
+            Word::ReportClaims { who } => Command::ReportReputation {
                 agent: agent_at(scene, who),
                 text: format!("{who}").into(),
             },

@@ -592,9 +592,9 @@ impl World {
 }
 
 /// Capacity for a large batch is kept for the next one; the excess of a huge one is released.
-fn clear_rows<K, V>(visitors: &mut IdMap<K, V>) {
-    match visitors.capacity() <= COLD_ROWS_CAPACITY_MAX {
-        true => visitors.clear(),
-        false => *visitors = IdMap::default(),
+fn clear_rows<K, V>(cold_rows: &mut IdMap<K, V>) {
+    match cold_rows.capacity() <= COLD_ROWS_CAPACITY_MAX {
+        true => cold_rows.clear(),
+        false => *cold_rows = IdMap::default(),
     }
 }

@@ -19,7 +19,7 @@ use crate::store::sqlite::{row, store_error};
 type Standings = HashMap<AgentId, (Standing, OutcomeId)>;
 type Windows = HashMap<AgentId, Window>;
 type WeightedStandings = HashMap<AgentId, Standing>;
-type PatronsByAgent = HashMap<AgentId, Customers>;
+type CustomersByAgent = HashMap<AgentId, Customers>;
 
 /// Scans the outcomes in order.
 pub fn check(rows: &mut TableReader<'_>, people: &Registrations) -> Result<Check, StoreError> {
@@ -27,7 +27,7 @@ pub fn check(rows: &mut TableReader<'_>, people: &Registrations) -> Result<Check
     let mut standings = Standings::new();
     let mut windows = Windows::new();
     let mut weighed = WeightedStandings::new();
-    let mut patronage = PatronsByAgent::new();
+    let mut patronage = CustomersByAgent::new();
     let judged = ScratchDb::new()?;
     let ids = Some(IdRule::Contiguous(rows.next.outcome.0));
     rows.for_each(

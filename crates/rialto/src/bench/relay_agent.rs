@@ -34,9 +34,9 @@ impl RelayAgent {
 /// Registers `count` agents without an endpoint. Their names all have the same length.
 pub fn register_agents(hub: SocketAddr, prefix: &str, count: usize) -> io::Result<Vec<RelayAgent>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let desks = REGISTRATIONS_MAX.min(count);
-    let shares = (0..desks)
-        .map(|agent_state| register_share(hub, prefix, (agent_state..count).step_by(desks)));
+    let agent_states = REGISTRATIONS_MAX.min(count);
+    let shares = (0..agent_states)
+        .map(|agent_state| register_share(hub, prefix, (agent_state..count).step_by(agent_states)));
     let made = runtime.block_on(try_join_all(shares));
     let made = made.map_err(|error| io::Error::other(format!("registration failed: {error}")))?;
     let mut all: Vec<_> = made.into_iter().flatten().collect();

@@ -91,11 +91,11 @@ fn send_to_both(
 fn fill(office: &RelayFixture, hung: &[RelayAgent]) -> io::Result<()> {
     let address = office.hub.address;
     let letters = &Messages::new(address, &office.senders, hung, WAITING_CHARS);
-    let desks = FILLING.min(hung.len());
-    let shares = (0..desks).map(|agent_state| async move {
+    let agent_states = FILLING.min(hung.len());
+    let shares = (0..agent_states).map(|agent_state| async move {
         let mut line = RawConnection::connect(address).await?;
         // A conversation has one receiver; the next conversation has the next receiver.
-        for talk in (agent_state..hung.len()).step_by(desks) {
+        for talk in (agent_state..hung.len()).step_by(agent_states) {
             for n in (talk as u64 * PER_CONVERSATION..).take(WAITING as usize) {
                 let (status, answer) = line.exchange(letters.nth(0, n)).await?;
                 if status != StatusCode::ACCEPTED {

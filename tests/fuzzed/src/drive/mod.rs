@@ -19,4 +19,4 @@ pub use corpus::{Corpus, folder};
 pub use dice::Dice;
 pub use mutate::Mutator;
 pub use run::{Plan, Summary, run};
-pub use watchdog::PATIENCE;
+pub use watchdog::TIME_LIMIT;

@@ -25,7 +25,7 @@ pub struct Plan {
     /// The seed of the random numbers.
     pub seed: u64,
     /// Timeout for one input, after which the process is killed: far more than any needs.
-    pub patience: Duration,
+    pub time_limit: Duration,
 }
 
 /// The result of a run.
@@ -59,7 +59,7 @@ pub fn run(target: &'static Target, plan: Plan) -> Result<Summary, Broken> {
     })?;
     let inputs: Vec<Vec<u8>> = corpus.0.into_iter().map(|(_, bytes)| bytes).collect();
     let (mut dice, mut summary) = (Dice::new(plan.seed), Summary::default());
-    let trial = Trial { target, watchdog: Watchdog::over(target.name, plan.patience) };
+    let trial = Trial { target, watchdog: Watchdog::over(target.name, plan.time_limit) };
     // Runs each input once first, so that one-time setup does not count as the cost of an input.
     for input in &inputs {
         let _ = trial.verdict(input);

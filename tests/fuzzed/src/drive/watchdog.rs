@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Timeout for one input. Even the slowest take thousandths of that on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// The exit code of the process, as after a panic.
 const ENDED: i32 = 101;
 
@@ -25,10 +25,10 @@ struct Tried {
 }
 
 impl Watchdog {
-    pub fn over(target: &'static str, patience: Duration) -> Self {
+    pub fn over(target: &'static str, time_limit: Duration) -> Self {
         let shared = Arc::default();
         let seen = Arc::downgrade(&shared);
-        thread::spawn(move || watch(target, patience, &seen));
+        thread::spawn(move || watch(target, time_limit, &seen));
         Self { shared }
     }
 
@@ -41,18 +41,18 @@ impl Watchdog {
     }
 }
 
-fn watch(target: &str, patience: Duration, shared: &Weak<Mutex<Option<Tried>>>) {
+fn watch(target: &str, time_limit: Duration, shared: &Weak<Mutex<Option<Tried>>>) {
     while let Some(shared) = shared.upgrade() {
         if let Some(tried) = held(&shared).as_ref()
-            && tried.since.elapsed() > patience
+            && tried.since.elapsed() > time_limit
         {
             // Written in full, because it cannot be minimized.
             let (bytes, shown) = (tried.input.len(), tried.input.escape_ascii());
-            eprintln!("{target}: took longer than {patience:?}\nwith {bytes} bytes: {shown}");
+            eprintln!("{target}: took longer than {time_limit:?}\nwith {bytes} bytes: {shown}");
             process::exit(ENDED);
         }
         drop(shared);
-        thread::sleep(patience / 20);
+        thread::sleep(time_limit / 20);
     }
 }
 

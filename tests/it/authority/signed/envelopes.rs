@@ -31,7 +31,7 @@ pub enum Stage {
 
 /// One action and its permitted signers.
 pub struct Row {
-    pub deed: &'static str,
+    pub signed_action: &'static str,
     pub kind: MessageType,
     pub stage: Stage,
     /// The sender it claims when the signer cannot sign.
@@ -159,50 +159,50 @@ const ONESELF: [u16; 7] = [202, 202, 202, 202, 401, 401, 401];
 
 #[rustfmt::skip]
 pub const TABLE: &[Row] = &[
-    Row { deed: "publish its own profile", kind: MessageType::Hello, stage: Open, whose: Worker, to_reader: false,
+    Row { signed_action: "publish its own profile", kind: MessageType::Hello, stage: Open, whose: Worker, to_reader: false,
         payload: profile, expected: [200, 200, 200, 200, 401, 401, 401] },
-    Row { deed: "send HELLO to an agent", kind: MessageType::Hello, stage: Open, whose: Worker, to_reader: true,
+    Row { signed_action: "send HELLO to an agent", kind: MessageType::Hello, stage: Open, whose: Worker, to_reader: true,
         payload: greeting, expected: ONESELF },
-    Row { deed: "send WELCOME to an agent", kind: MessageType::Welcome, stage: Open, whose: Worker, to_reader: true,
+    Row { signed_action: "send WELCOME to an agent", kind: MessageType::Welcome, stage: Open, whose: Worker, to_reader: true,
         payload: greeting, expected: ONESELF },
-    Row { deed: "publish its own status", kind: MessageType::Status, stage: Open, whose: Worker, to_reader: false,
+    Row { signed_action: "publish its own status", kind: MessageType::Status, stage: Open, whose: Worker, to_reader: false,
         payload: mood, expected: ONESELF },
-    Row { deed: "send STATUS to an agent", kind: MessageType::Status, stage: Open, whose: Worker, to_reader: true,
+    Row { signed_action: "send STATUS to an agent", kind: MessageType::Status, stage: Open, whose: Worker, to_reader: true,
         payload: mood, expected: ONESELF },
-    Row { deed: "request a job", kind: MessageType::Request, stage: Open, whose: Requester, to_reader: false,
+    Row { signed_action: "request a job", kind: MessageType::Request, stage: Open, whose: Requester, to_reader: false,
         payload: wish, expected: ONESELF },
 
-    Row { deed: "bid first", kind: MessageType::Offer, stage: Open, whose: Worker, to_reader: false,
+    Row { signed_action: "bid first", kind: MessageType::Offer, stage: Open, whose: Worker, to_reader: false,
         payload: price, expected: [401, 202, 202, 401, 401, 401, 401] },
-    Row { deed: "bid after another", kind: MessageType::Offer, stage: Offered, whose: Worker, to_reader: false,
+    Row { signed_action: "bid after another", kind: MessageType::Offer, stage: Offered, whose: Worker, to_reader: false,
         payload: price, expected: [401, 202, 202, 401, 401, 401, 401] },
-    Row { deed: "bid too late", kind: MessageType::Offer, stage: Agreed, whose: Worker, to_reader: false,
+    Row { signed_action: "bid too late", kind: MessageType::Offer, stage: Agreed, whose: Worker, to_reader: false,
         payload: price, expected: [401, 400, 400, 401, 401, 401, 401] },
-    Row { deed: "accept an offer", kind: MessageType::Accept, stage: Offered, whose: Requester, to_reader: false,
+    Row { signed_action: "accept an offer", kind: MessageType::Accept, stage: Offered, whose: Requester, to_reader: false,
         payload: choice, expected: [202, 401, 401, 401, 401, 401, 401] },
-    Row { deed: "accept an offer twice", kind: MessageType::Accept, stage: Agreed, whose: Requester, to_reader: false,
+    Row { signed_action: "accept an offer twice", kind: MessageType::Accept, stage: Agreed, whose: Requester, to_reader: false,
         payload: choice, expected: [400, 401, 401, 401, 401, 401, 401] },
 
-    Row { deed: "report a direct request", kind: MessageType::Result, stage: Direct, whose: Worker,
+    Row { signed_action: "report a direct request", kind: MessageType::Result, stage: Direct, whose: Worker,
         to_reader: false, payload: outcome, expected: [401, 202, 401, 401, 401, 401, 401] },
-    Row { deed: "withdraw or refuse a direct request", kind: MessageType::Error, stage: Direct, whose: Requester,
+    Row { signed_action: "withdraw or refuse a direct request", kind: MessageType::Error, stage: Direct, whose: Requester,
         to_reader: false, payload: failure, expected: [202, 202, 401, 401, 401, 401, 401] },
-    Row { deed: "report without a price", kind: MessageType::Result, stage: Open, whose: Worker, to_reader: false,
+    Row { signed_action: "report without a price", kind: MessageType::Result, stage: Open, whose: Worker, to_reader: false,
         payload: outcome, expected: [401, 400, 400, 401, 401, 401, 401] },
-    Row { deed: "report before an agreement", kind: MessageType::Result, stage: Offered, whose: Worker, to_reader: false,
+    Row { signed_action: "report before an agreement", kind: MessageType::Result, stage: Offered, whose: Worker, to_reader: false,
         payload: outcome, expected: [401, 400, 400, 401, 401, 401, 401] },
-    Row { deed: "report", kind: MessageType::Result, stage: Agreed, whose: Worker, to_reader: false,
+    Row { signed_action: "report", kind: MessageType::Result, stage: Agreed, whose: Worker, to_reader: false,
         payload: outcome, expected: [401, 202, 400, 401, 401, 401, 401] },
-    Row { deed: "report a part", kind: MessageType::Result, stage: Agreed, whose: Worker, to_reader: false,
+    Row { signed_action: "report a part", kind: MessageType::Result, stage: Agreed, whose: Worker, to_reader: false,
         payload: part, expected: [401, 202, 400, 401, 401, 401, 401] },
 
-    Row { deed: "withdraw, or decline to bid", kind: MessageType::Error, stage: Open, whose: Requester, to_reader: false,
+    Row { signed_action: "withdraw, or decline to bid", kind: MessageType::Error, stage: Open, whose: Requester, to_reader: false,
         payload: failure, expected: [202, 202, 202, 401, 401, 401, 401] },
-    Row { deed: "withdraw a request with an offer", kind: MessageType::Error, stage: Offered, whose: Requester, to_reader: false,
+    Row { signed_action: "withdraw a request with an offer", kind: MessageType::Error, stage: Offered, whose: Requester, to_reader: false,
         payload: failure, expected: [202, 202, 202, 401, 401, 401, 401] },
-    Row { deed: "abandon the job", kind: MessageType::Error, stage: Agreed, whose: Worker, to_reader: false,
+    Row { signed_action: "abandon the job", kind: MessageType::Error, stage: Agreed, whose: Worker, to_reader: false,
         payload: failure, expected: [400, 202, 400, 401, 401, 401, 401] },
-    Row { deed: "send ERROR to an agent", kind: MessageType::Error, stage: Open, whose: Worker, to_reader: true,
+    Row { signed_action: "send ERROR to an agent", kind: MessageType::Error, stage: Open, whose: Worker, to_reader: true,
         payload: complaint, expected: ONESELF },
 ];
 
@@ -212,7 +212,7 @@ fn every_type_of_message_is_the_word_of_somebody() {
     let rows: BTreeSet<&str> = TABLE.iter().map(|row| row.kind.as_str()).collect();
     assert_eq!(all, rows, "types without a row");
     for row in TABLE {
-        assert!(row.expected[4..].iter().all(|status| *status == 401), "{}", row.deed);
+        assert!(row.expected[4..].iter().all(|status| *status == 401), "{}", row.signed_action);
     }
 }
 
@@ -229,13 +229,17 @@ async fn every_envelope_is_taken_from_whose_word_it_is_and_from_nobody_else() {
             // The recipient in the path does not change the answer to an unrelated signer.
             for door in &doors {
                 let status = market.bring(row, by, door).await;
-                assert_eq!(status, expected, "{} ({}) by {by:?} at {door}", row.deed, row.kind);
+                assert_eq!(
+                    status, expected,
+                    "{} ({}) by {by:?} at {door}",
+                    row.signed_action, row.kind
+                );
             }
             assert_eq!(
                 held(&market.hub).await,
                 before,
                 "{} ({}) by {by:?} was refused",
-                row.deed,
+                row.signed_action,
                 row.kind
             );
         }
@@ -244,9 +248,9 @@ async fn every_envelope_is_taken_from_whose_word_it_is_and_from_nobody_else() {
                 continue;
             }
             let status = market.bring(row, by, "/agora/envelopes").await;
-            assert_eq!(status, expected, "{} ({}) by {by:?}", row.deed, row.kind);
+            assert_eq!(status, expected, "{} ({}) by {by:?}", row.signed_action, row.kind);
             let after = held(&market.hub).await;
-            assert!(after != before, "{} ({}) by {by:?} did nothing", row.deed, row.kind);
+            assert!(after != before, "{} ({}) by {by:?} did nothing", row.signed_action, row.kind);
             market.hub.halt().await;
             market = Market::open(row.stage).await;
         }

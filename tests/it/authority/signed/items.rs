@@ -8,12 +8,12 @@ use rialto_protocols::clara::result::MessageResult;
 use super::{FORGER, SIGNERS, Signer, doors, held};
 use crate::clara::kit::{Hub, Wallet};
 use crate::kit::Reply;
-use About::{Agent, Auction, Newcomer, Purse, Task};
+use About::{Account, Agent, Auction, Newcomer, Task};
 use Signer::{Requester, Worker};
 
 /// One action and its permitted signers.
 pub struct Row {
-    pub deed: &'static str,
+    pub signed_action: &'static str,
     pub action: Action,
     /// The owner of the agent it is done as, and the claimed sender when the signer cannot sign.
     whose: Signer,
@@ -37,7 +37,7 @@ pub enum About {
     /// A task that every agent of its topic may bid for.
     Auction,
     /// The requester's balance.
-    Purse,
+    Account,
 }
 
 impl Row {
@@ -95,16 +95,16 @@ impl Market {
         Self { hub, task, auction }
     }
 
-    fn tags<'t>(&'t self, row: &Row, agent: &'t str, purse: &'t str) -> Vec<(&'t str, &'t str)> {
+    fn tags<'t>(&'t self, row: &Row, agent: &'t str, account: &'t str) -> Vec<(&'t str, &'t str)> {
         let mut tags = vec![("Action", row.action.as_str()), ("Protocol", "C.L.A.R.A.")];
         match row.about {
-            Purse => tags.push(("Recipient", purse)),
+            Account => tags.push(("Recipient", account)),
             Newcomer => tags.push(("RedStone-Agent-Id", "new")),
             Task => tags.push(("RedStone-Task-Id", &self.task)),
             Auction => tags.push(("RedStone-Task-Id", &self.auction)),
             Agent => {}
         }
-        if !matches!(row.about, Purse | Newcomer) {
+        if !matches!(row.about, Account | Newcomer) {
             tags.push(("RedStone-Agent-Id", agent));
         }
         tags.extend([
@@ -125,8 +125,8 @@ impl Market {
         door: &str,
     ) -> Option<MessageResult> {
         let seed = by.seed().or(row.whose.seed()).expect("the row has a signer");
-        let (wallet, purse) = (Wallet::of(seed), Wallet::of(1).address());
-        let (tags, data) = (self.tags(row, agent, &purse), "{}");
+        let (wallet, account) = (Wallet::of(seed), Wallet::of(1).address());
+        let (tags, data) = (self.tags(row, agent, &account), "{}");
         let item = match by {
             Signer::Unsigned => {
                 return Some(self.hub.dry_run_as(&wallet.address(), &tags, data).await);
@@ -152,13 +152,13 @@ impl Market {
 }
 
 const fn row(
-    deed: &'static str,
+    signed_action: &'static str,
     action: Action,
     whose: Signer,
     about: About,
     cells: &'static str,
 ) -> Row {
-    Row { deed, action, whose, about, cells, changes: false }
+    Row { signed_action, action, whose, about, cells, changes: false }
 }
 
 const fn does(row: Row) -> Row {
@@ -181,8 +181,8 @@ pub const TABLE: &[Row] = &[
     does(row("read its open auctions", Action::LoadNextQuery, Worker, Agent, "nynnnnn")),
     does(row("read a result", Action::LoadNextTaskResult, Requester, Agent, "ynnnnnn")),
     row("read the trace of a task", Action::TaskTrace, Worker, Task, "yynnnnn"),
-    row("read a balance", Action::Balance, Requester, Purse, "ynnnnnn"),
-    row("read all balances", Action::Balances, Requester, Purse, "nnnnnnn"),
+    row("read a balance", Action::Balance, Requester, Account, "ynnnnnn"),
+    row("read all balances", Action::Balances, Requester, Account, "nnnnnnn"),
 
     // The answer is that credits cannot leave the hub.
     row("withdraw credits", Action::Withdraw, Requester, Agent, "yyyynnn"),
@@ -202,8 +202,12 @@ fn every_action_is_the_deed_of_somebody() {
     let rows: BTreeSet<&str> = TABLE.iter().map(|row| row.action.as_str()).collect();
     assert_eq!(all, rows, "actions without a row");
     for row in TABLE {
-        assert_eq!(row.cells.len(), SIGNERS.len(), "{}", row.deed);
-        assert!(row.cells.ends_with("nn"), "{}: forged messages must be refused", row.deed);
+        assert_eq!(row.cells.len(), SIGNERS.len(), "{}", row.signed_action);
+        assert!(
+            row.cells.ends_with("nn"),
+            "{}: forged messages must be refused",
+            row.signed_action
+        );
     }
 }
 
@@ -218,17 +222,22 @@ async fn every_order_is_taken_from_who_may_give_it_and_from_nobody_else() {
             for name in row.names(by) {
                 for door in &doors {
                     let came = market.bring(row, by, name, door).await;
-                    let place = format!("{} as {name} by {by:?} at {door}", row.deed);
+                    let place = format!("{} as {name} by {by:?} at {door}", row.signed_action);
                     let refused = came.as_ref().is_none_or(|came| came.error.is_some());
                     assert!(refused || cell == 't', "{place}: {came:?}");
                 }
             }
-            assert_eq!(held(&market.hub).await, before, "{} by {by:?} was refused", row.deed);
+            assert_eq!(
+                held(&market.hub).await,
+                before,
+                "{} by {by:?} was refused",
+                row.signed_action
+            );
         }
         for (by, _) in cells().filter(|(_, cell)| *cell == 'y') {
             let name = if by.seed().is_some() { agent(by) } else { agent(row.whose) };
             let came = market.bring(row, by, name, &doors[0]).await.expect("an order");
-            let place = format!("{} as {name} by {by:?}: {came:?}", row.deed);
+            let place = format!("{} as {name} by {by:?}: {came:?}", row.signed_action);
             assert!(came.error.is_none() && !came.messages.is_empty(), "{place}");
             assert_eq!(held(&market.hub).await != before, row.changes, "{place}");
             if row.changes {

@@ -24,7 +24,7 @@ impl Protocol for Agora {
         "agora"
     }
 
-    fn grain(&self) -> PriceStep {
+    fn price_step(&self) -> PriceStep {
         PriceStep::FINEST
     }
 

@@ -17,8 +17,8 @@ impl Protocol for Called {
         Relay.id()
     }
 
-    fn grain(&self) -> PriceStep {
-        Relay.grain()
+    fn price_step(&self) -> PriceStep {
+        Relay.price_step()
     }
 
     fn price(&self) -> &'static str {

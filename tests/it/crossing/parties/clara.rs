@@ -66,7 +66,7 @@ impl Protocol for Clara {
         "clara"
     }
 
-    fn grain(&self) -> PriceStep {
+    fn price_step(&self) -> PriceStep {
         PriceStep { decimals: 0, minimum: Credits::from_micros(1_000_000) }
     }
 

@@ -45,7 +45,7 @@ impl Protocol for Openclaw {
         "openclaw"
     }
 
-    fn grain(&self) -> PriceStep {
+    fn price_step(&self) -> PriceStep {
         PriceStep::FINEST
     }
 

@@ -19,7 +19,7 @@ impl Protocol for Registry {
         "registry"
     }
 
-    fn grain(&self) -> PriceStep {
+    fn price_step(&self) -> PriceStep {
         PriceStep { decimals: 2, minimum: Credits::ZERO }
     }
 

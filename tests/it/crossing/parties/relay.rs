@@ -25,7 +25,7 @@ impl Protocol for Relay {
         "relay"
     }
 
-    fn grain(&self) -> PriceStep {
+    fn price_step(&self) -> PriceStep {
         PriceStep::FINEST
     }
 

@@ -19,7 +19,7 @@ use crate::cast::{CLARA, some_job, somebody, somebody_of};
 use crate::dice::Dice;
 
 /// This market has whole credits only, and no price below one.
-const GRAIN: PriceStep = PriceStep { decimals: 0, minimum: WHOLE };
+const PRICE_STEP: PriceStep = PriceStep { decimals: 0, minimum: WHOLE };
 const WHOLE: Credits = Credits::from_micros(1_000_000);
 
 fn whole(dice: &mut Dice) -> Credits {
@@ -74,7 +74,7 @@ pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command>
 
 fn open(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> MarketOrder {
     let mut order = wish(dice, scene, CLARA, now);
-    (order.price_step, order.budget) = (GRAIN, whole(dice));
+    (order.price_step, order.budget) = (PRICE_STEP, whole(dice));
     order.selection = match dice.roll(10) {
         0 | 1 => Selection::Direct(whom(dice, scene, CLARA)),
         2 => Selection::Broadcast,

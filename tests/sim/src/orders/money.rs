@@ -9,16 +9,16 @@ use crate::cast::{REGISTRY, amount, digest};
 use crate::dice::Dice;
 
 /// The accounts to use: also a missing one, and the issuing account that no caller may use.
-const PURSES: [&str; 7] =
+const ACCOUNTS: [&str; 7] =
     ["owner-0", "owner-1", "owner-2", "wallet-0", "agora:agora-1", "nobody", Owner::ISSUANCE_NAME];
 /// More than any account can hold twice.
 const HOARD: Credits = Credits::from_micros(i64::MAX / 3 * 2);
 
 pub fn next(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
     Some(match dice.roll(20) {
-        0..=3 => Command::Grant { name: dice.of(PURSES).to_owned(), amount: amount(dice) },
+        0..=3 => Command::Grant { name: dice.of(ACCOUNTS).to_owned(), amount: amount(dice) },
         4 if dice.chance(10) => Command::Grant { name: "hoard".to_owned(), amount: HOARD },
-        4 | 5 => Command::Burn { name: dice.of(PURSES).to_owned(), amount: amount(dice) },
+        4 | 5 => Command::Burn { name: dice.of(ACCOUNTS).to_owned(), amount: amount(dice) },
         6 => Command::OpenAccount { name: account(dice) },
         _ => Command::Pay(Box::new(pay(dice, scene))),
     })
@@ -30,8 +30,8 @@ fn pay(dice: &mut Dice, scene: &TestHub) -> Pay {
         origin: REGISTRY,
         foreign_id: format!("transfer-{made:016x}"),
         id_given: dice.chance(85),
-        from: dice.of(PURSES).to_owned(),
-        to: dice.of(PURSES).to_owned(),
+        from: dice.of(ACCOUNTS).to_owned(),
+        to: dice.of(ACCOUNTS).to_owned(),
         amount: amount(dice),
         job: None,
         open_payee: dice.chance(40),

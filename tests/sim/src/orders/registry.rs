@@ -13,7 +13,7 @@ use super::{enrolment, opened, whom, wish};
 use crate::cast::{REGISTRY, somebody};
 use crate::dice::Dice;
 
-const GRAIN: PriceStep = PriceStep { decimals: 2, minimum: Credits::ZERO };
+const PRICE_STEP: PriceStep = PriceStep { decimals: 2, minimum: Credits::ZERO };
 
 pub fn enrol(dice: &mut Dice, n: u64) -> Registration {
     let mut order = enrolment(dice, REGISTRY, n);
@@ -26,7 +26,7 @@ pub fn enrol(dice: &mut Dice, n: u64) -> Registration {
 
 pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
     let mut order = wish(dice, scene, REGISTRY, now);
-    order.price_step = GRAIN;
+    order.price_step = PRICE_STEP;
     order.selection = match dice.roll(8) {
         0..=2 => Selection::Direct(whom(dice, scene, REGISTRY)),
         3 => Selection::Cheapest,

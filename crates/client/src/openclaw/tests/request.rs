@@ -112,7 +112,7 @@ fn view(state: &str, more: &Value) -> Vec<u8> {
     good(&body)
 }
 
-const ERRAND: PendingRequest =
+const REQUEST_TEXT: PendingRequest =
     PendingRequest { request_id: Uuid::from_u128(5), collaboration_id: None };
 const SOON: Duration = Duration::from_secs(10);
 
@@ -124,9 +124,9 @@ async fn a_result_is_heard_on_the_stream() {
     .await;
     hub.put("collaboration_result", &output(&json!(Uuid::from_u128(6))));
     hub.put("collaboration_result", &output(&json!(Uuid::from_u128(5))));
-    let end = agent.result(ERRAND, SOON).await.expect("an end");
+    let end = agent.result(REQUEST_TEXT, SOON).await.expect("an end");
     assert!(
-        matches!(end, RequestEnd::Result(output) if output.body.request_id == ERRAND.request_id)
+        matches!(end, RequestEnd::Result(output) if output.body.request_id == REQUEST_TEXT.request_id)
     );
 }
 
@@ -145,9 +145,9 @@ async fn a_result_is_found_without_a_stream_and_under_a_new_name() {
         ask.path.ends_with(&WORK.to_string()).then(|| view("completed", &result))
     })
     .await;
-    let end = agent.result(ERRAND, SOON).await.expect("an end");
+    let end = agent.result(REQUEST_TEXT, SOON).await.expect("an end");
     assert!(matches!(end, RequestEnd::Result(_)));
-    assert!(hub.asks().iter().any(|ask| ask.path.ends_with(&ERRAND.request_id.to_string())));
+    assert!(hub.asks().iter().any(|ask| ask.path.ends_with(&REQUEST_TEXT.request_id.to_string())));
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn waiting_ends_with_a_rejection_in_time_or_with_what_is_final() {
     .await;
     let end = async |n, within| {
         let collaboration_id = Some(Uuid::from_u128(n));
-        agent.result(PendingRequest { collaboration_id, ..ERRAND }, within).await
+        agent.result(PendingRequest { collaboration_id, ..REQUEST_TEXT }, within).await
     };
     assert!(matches!(end(1, SOON).await, Ok(RequestEnd::Rejected(why))
         if why.code == Rejected::PolicyViolation));

@@ -1,6 +1,6 @@
 //! Offers and their acceptance.
 
-use super::AWAY_PURSE;
+use super::AWAY_CREDITS;
 use crate::command::{Command, JobRef, OfferRef};
 use crate::id::{AgentId, JobId};
 use crate::job::State;
@@ -19,7 +19,7 @@ use crate::time::Millis;
 /// A requester that can pay, and three agents it invited under the id `r`.
 fn asked(budget: Option<&str>) -> (TestHub, AgentId, [AgentId; 3], JobId) {
     let mut scene = TestHub::default();
-    scene.grant("ann", AWAY_PURSE);
+    scene.grant("ann", AWAY_CREDITS);
     let ann = scene.introduce("ann", &[]);
     let all = ["pat", "sue", "tim"].map(|name| scene.introduce(name, &[("sum", "1")]));
     let job = scene.request_all("ann", "r", budget);
@@ -31,7 +31,7 @@ fn valid_for(signed_order: SignedOrder, valid_for: Millis) -> SignedOrder {
     SignedOrder::Offer(MakeOffer { valid_for, ..order })
 }
 
-fn purse(scene: &TestHub, owner: &str) -> (String, String) {
+fn account(scene: &TestHub, owner: &str) -> (String, String) {
     scene.balance_text(owner)
 }
 
@@ -40,17 +40,17 @@ fn request_offer_accept_result() {
     let (mut scene, ann, [pat, ..], job) = asked(Some("8"));
     assert_eq!(scene.state(job), State::Open);
     assert_eq!(scene.sign_and_run("pat", "o", offer("r", "5.25")), Ok(State::Negotiating));
-    assert_eq!(purse(&scene, "ann"), ("10.00".to_owned(), "0.00".to_owned()));
+    assert_eq!(account(&scene, "ann"), ("10.00".to_owned(), "0.00".to_owned()));
     let proof = Some("receipt 7".to_owned());
     let SignedOrder::Accept(order) = accept("o") else { unreachable!() };
     let taken = SignedOrder::Accept(AcceptOffer { payment_proof: proof.clone(), ..order });
     assert_eq!(scene.sign_and_run("ann", "a", taken), Ok(State::Assigned));
-    assert_eq!(purse(&scene, "ann"), ("4.75".to_owned(), "5.25".to_owned()));
+    assert_eq!(account(&scene, "ann"), ("4.75".to_owned(), "5.25".to_owned()));
     assert_eq!(scene.job(job).payment_proof, proof);
     assert_eq!(scene.job(job).worker(), Some(pat));
     assert_eq!(scene.sign_and_run("pat", "x", result("r")), Ok(State::Completed));
-    assert_eq!(purse(&scene, "ann"), ("4.75".to_owned(), "0.00".to_owned()));
-    assert_eq!(purse(&scene, "pat"), ("5.25".to_owned(), "0.00".to_owned()));
+    assert_eq!(account(&scene, "ann"), ("4.75".to_owned(), "0.00".to_owned()));
+    assert_eq!(account(&scene, "pat"), ("5.25".to_owned(), "0.00".to_owned()));
     assert_eq!(scene.messages_to(ann), [envelope_text("pat", "o"), envelope_text("pat", "x")]);
     assert_eq!(scene.messages_to(pat), [envelope_text("ann", "r"), envelope_text("ann", "a")]);
     assert_eq!(scene.notices_to(ann).len() + scene.notices_to(pat).len(), 4, "and nothing else");
@@ -64,7 +64,7 @@ fn when_time_runs_out_the_price_goes_back() {
     scene.read_inbox(pat);
     scene.advance(JOB_LIFETIME);
     assert_eq!(scene.state(job), State::Expired);
-    assert_eq!(purse(&scene, "ann"), ("10.00".to_owned(), "0.00".to_owned()));
+    assert_eq!(account(&scene, "ann"), ("10.00".to_owned(), "0.00".to_owned()));
     assert_eq!(scene.agent_state(pat).standing.failures, 1);
 }
 
@@ -217,7 +217,7 @@ fn nobody_else_bids_and_whoever_takes_an_offer_by_job_pays_like_anybody() {
     let pick = |from| Command::AcceptOffer { job: JobRef::Id(job), by: ann, offer: only(from) };
     assert_eq!(scene.run(pick(stranger)).unwrap_err(), Refusal::NotFound);
     scene.run(pick(pat)).unwrap();
-    assert_eq!(purse(&scene, "ann"), ("6.00".to_owned(), "4.00".to_owned()));
+    assert_eq!(account(&scene, "ann"), ("6.00".to_owned(), "4.00".to_owned()));
     assert!(
         scene.notices_to(pat).contains(&NoticeKind::Assigned { job, epoch: 1 }),
         "there is no original text"
@@ -238,11 +238,11 @@ fn an_order_to_pay_that_names_nobody_takes_only_an_offer_that_was_read() {
     }
     for (id, read) in [("a1", 0), ("a2", 1)] {
         assert_eq!(scene.sign_and_run("ann", id, unbound("o2", read)), Err(Refusal::OfferNotRead));
-        assert_eq!(purse(&scene, "ann"), ("10.00".to_owned(), "0.00".to_owned()));
+        assert_eq!(account(&scene, "ann"), ("10.00".to_owned(), "0.00".to_owned()));
     }
     assert_eq!(scene.world.inbox(ann).head, 2);
     assert_eq!(scene.sign_and_run("ann", "a3", unbound("o2", 2)), Ok(State::Assigned));
-    assert_eq!(purse(&scene, "ann"), ("5.00".to_owned(), "5.00".to_owned()));
+    assert_eq!(account(&scene, "ann"), ("5.00".to_owned(), "5.00".to_owned()));
 }
 
 #[test]
@@ -255,14 +255,14 @@ fn what_costs_nothing_may_be_taken_unread() {
 #[test]
 fn a_request_that_names_neither_hub_nor_worker_holds_nothing_and_wants_an_offer() {
     let mut scene = TestHub::default();
-    scene.grant("ann", AWAY_PURSE);
+    scene.grant("ann", AWAY_CREDITS);
     scene.introduce("ann", &[]);
     let pat = scene.introduce("pat", &[("sum", "2")]);
     for (id, to) in [("r1", RequestTarget::Best { max: 8 }), ("r2", RequestTarget::Agent(pat))] {
         let order = scene.job_request("sum", to, Some("5"));
         let order = SignedOrder::RequestJob(Box::new(JobRequest { is_bound: false, ..order }));
         assert_eq!(scene.sign_and_run("ann", id, order), Ok(State::Open));
-        assert_eq!(purse(&scene, "ann"), ("10.00".to_owned(), "0.00".to_owned()));
+        assert_eq!(account(&scene, "ann"), ("10.00".to_owned(), "0.00".to_owned()));
         let done = scene.sign_and_run("pat", &format!("x-{id}"), result(id));
         assert_eq!(done, Err(Refusal::WrongState { state: State::Open }));
         let offered = scene.sign_and_run("pat", &format!("o-{id}"), offer(id, "2"));

@@ -1,6 +1,6 @@
 //! Responses to a request: results and parts, refusals and failures, timeouts and withdrawal.
 
-use super::AWAY_PURSE;
+use super::AWAY_CREDITS;
 use crate::command::{Canceller, Command, JobRef};
 use crate::id::{AgentId, JobId};
 use crate::job::{Cause, State};
@@ -17,7 +17,7 @@ use crate::time::Millis;
 /// A requester with credits and a sole invitee, with its listed price held.
 fn direct() -> (TestHub, AgentId, AgentId, JobId) {
     let mut scene = TestHub::default();
-    scene.grant("ann", AWAY_PURSE);
+    scene.grant("ann", AWAY_CREDITS);
     let ann = scene.introduce("ann", &[]);
     let pat = scene.introduce("pat", &[("sum", "5")]);
     let job = scene.request("ann", "r", pat, Some("8"));
@@ -195,7 +195,7 @@ fn nobody_is_blamed_for_a_question_it_never_read_or_had_no_time_for() {
     assert_eq!(scene.agent_state(pat).standing.outcomes, 0);
     for (timeout, failures) in [(1_000, 0), (29_999, 0), (30_000, 1)] {
         let mut scene = TestHub::default();
-        scene.grant("ann", AWAY_PURSE);
+        scene.grant("ann", AWAY_CREDITS);
         scene.introduce("ann", &[]);
         let pat = scene.introduce("pat", &[("sum", "5")]);
         let question =
@@ -312,7 +312,7 @@ fn after_the_deadline_nothing_is_taken_even_before_the_clock_was_looked_at() {
 fn between_agents_of_one_owner_nothing_counts() {
     for good in [true, false] {
         let mut scene = TestHub::default();
-        scene.grant("ann", AWAY_PURSE);
+        scene.grant("ann", AWAY_CREDITS);
         scene.introduce("ann", &[]);
         let cousin = crate::command::Registration {
             home: AWAY,

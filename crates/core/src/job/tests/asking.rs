@@ -1,6 +1,6 @@
 //! Which agents a requester invites, and what is held before any of them has answered.
 
-use super::AWAY_PURSE;
+use super::AWAY_CREDITS;
 use crate::agent::presence::Availability;
 use crate::agent::{Liveness, Skill};
 use crate::command::{Command, Registration};
@@ -18,7 +18,7 @@ use crate::world::Rules;
 /// A hub with one signer that can pay, and one that works.
 fn pair(price: &str) -> (TestHub, AgentId, AgentId) {
     let mut scene = TestHub::default();
-    scene.grant("ann", AWAY_PURSE);
+    scene.grant("ann", AWAY_CREDITS);
     let ann = scene.introduce("ann", &[]);
     let pat = scene.introduce("pat", &[("sum", price)]);
     (scene, ann, pat)
@@ -37,7 +37,7 @@ fn fill(scene: &mut TestHub, full: AgentId) {
 
 fn one_message_each() -> TestHub {
     let mut scene = TestHub::new(Rules { inbox_messages_max: 1, ..Rules::default() });
-    scene.grant("ann", AWAY_PURSE);
+    scene.grant("ann", AWAY_CREDITS);
     scene.introduce("ann", &[]);
     scene
 }
@@ -138,7 +138,7 @@ fn who_cannot_be_asked() {
 #[test]
 fn the_best_are_those_online_then_by_score_then_who_came_first() {
     let mut scene = TestHub::default();
-    scene.grant("ann", AWAY_PURSE);
+    scene.grant("ann", AWAY_CREDITS);
     let all = ["p1", "p2", "p3", "p4"].map(|name| scene.introduce(name, &[("sum", "1")]));
     let ann = scene.introduce("ann", &[("sum", "0")]);
     let [p1, p2, p3, p4] = all;

@@ -1,6 +1,6 @@
 //! Requests to agents of another protocol, and jobs from one.
 
-use super::{AWAY_PURSE, PATIENT};
+use super::{AWAY_CREDITS, PATIENT};
 use crate::agent::presence::Availability;
 use crate::command::{Command, JobRef, OpenJob};
 use crate::id::{AgentId, JobId};
@@ -17,7 +17,7 @@ use crate::time::Millis;
 /// A signer that can pay.
 fn ann() -> (TestHub, AgentId) {
     let mut scene = TestHub::default();
-    scene.grant("ann", AWAY_PURSE);
+    scene.grant("ann", AWAY_CREDITS);
     let ann = scene.introduce("ann", &[]);
     (scene, ann)
 }

@@ -201,7 +201,7 @@ fn work_from_elsewhere_is_not_taken_for_a_job_of_some_name() {
 #[test]
 fn only_whom_the_input_does_not_suit_is_told_so() {
     let mut scene = TestHub::default();
-    scene.grant("ann", super::AWAY_PURSE);
+    scene.grant("ann", super::AWAY_CREDITS);
     scene.introduce("ann", &[]);
     let [bob, eve] = ["bob", "eve"].map(|name| scene.register_worker(name, name, &[("sum", "1")]));
     for (agent, suits) in [(eve, true), (bob, false)] {

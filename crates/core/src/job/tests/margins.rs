@@ -203,7 +203,7 @@ fn a_price_is_also_a_yes_of_who_answers_for_itself_and_of_nobody_else() {
 #[test]
 fn only_somebody_who_is_meant_is_waited_for_while_it_is_away() {
     let mut scene = TestHub::default();
-    scene.grant("ann", super::AWAY_PURSE);
+    scene.grant("ann", super::AWAY_CREDITS);
     scene.introduce("ann", &[]);
     let bob = scene.register_worker("bob", "bob", &[("sum", "0")]);
     super::stand(&mut scene, bob, Availability::Maintenance, Some(60));

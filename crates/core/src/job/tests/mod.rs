@@ -53,7 +53,7 @@ const PATIENT: Policy = Policy {
 };
 
 /// The initial credits of a signer that can pay.
-const AWAY_PURSE: &str = "10";
+const AWAY_CREDITS: &str = "10";
 
 /// A hub with one client that can pay.
 fn market() -> (TestHub, AgentId) {

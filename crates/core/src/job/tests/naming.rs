@@ -1,6 +1,6 @@
 //! Which job or offer is meant: independent parties may choose the same id.
 
-use super::AWAY_PURSE;
+use super::AWAY_CREDITS;
 use crate::id::{AgentId, JobId};
 use crate::job::State;
 use crate::refusal::Refusal;
@@ -13,7 +13,7 @@ use crate::testkit::signed_orders::{
 fn twins() -> (TestHub, [AgentId; 3], [JobId; 2]) {
     let mut scene = TestHub::default();
     for owner in ["ann", "bea"] {
-        scene.grant(owner, AWAY_PURSE);
+        scene.grant(owner, AWAY_CREDITS);
     }
     let [ann, bea] = ["ann", "bea"].map(|name| scene.introduce(name, &[("dig", "1")]));
     let pat = scene.introduce("pat", &[("sum", "1")]);
@@ -54,7 +54,7 @@ fn two_requesters_with_one_id_are_told_apart_by_who_they_are() {
 #[test]
 fn two_offers_with_one_id_are_told_apart_by_who_made_them() {
     let mut scene = TestHub::default();
-    scene.grant("ann", AWAY_PURSE);
+    scene.grant("ann", AWAY_CREDITS);
     scene.introduce("ann", &[]);
     let [pat, sue] = ["pat", "sue"].map(|name| scene.introduce(name, &[("sum", "1")]));
     let job = scene.request_all("ann", "r", None);

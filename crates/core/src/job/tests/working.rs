@@ -22,7 +22,7 @@ fn hired() -> (TestHub, AgentId, crate::id::JobId) {
     (scene, ada, job)
 }
 
-fn purses(scene: &TestHub) -> [String; 3] {
+fn accounts(scene: &TestHub) -> [String; 3] {
     let (open, held) = scene.balance_text("rich");
     [open, held, scene.balance_text("acme").0]
 }
@@ -30,13 +30,13 @@ fn purses(scene: &TestHub) -> [String; 3] {
 #[test]
 fn the_worked_numbers_of_escrow() {
     let (mut scene, _, job) = hired();
-    assert_eq!(purses(&scene), ["99.85", "0.15", "0.00"]);
+    assert_eq!(accounts(&scene), ["99.85", "0.15", "0.00"]);
     scene.succeed(job, "0.10");
-    assert_eq!(purses(&scene), ["99.90", "0.00", "0.10"]);
+    assert_eq!(accounts(&scene), ["99.90", "0.00", "0.10"]);
 
     let (mut scene, _, job) = hired();
     let done = scene.succeed(job, "1.00");
-    assert_eq!(purses(&scene), ["99.90", "0.00", "0.10"], "the price was fixed at assignment");
+    assert_eq!(accounts(&scene), ["99.90", "0.00", "0.10"], "the price was fixed at assignment");
     let (reported, paid) = (credits("1.00"), credits("0.10"));
     assert_eq!(done.result.as_ref().unwrap().paid, paid);
     let lines = scene.store.rows.history_lines.iter().flat_map(|line| &line.events);
@@ -45,18 +45,18 @@ fn the_worked_numbers_of_escrow() {
 
     let (mut scene, _, job) = hired();
     scene.succeed(job, "0.04");
-    assert_eq!(purses(&scene), ["99.96", "0.00", "0.04"]);
+    assert_eq!(accounts(&scene), ["99.96", "0.00", "0.04"]);
 
     let (mut scene, _, job) = hired();
     scene.fail(job);
-    assert_eq!(purses(&scene), ["100.00", "0.00", "0.00"]);
+    assert_eq!(accounts(&scene), ["100.00", "0.00", "0.00"]);
 }
 
 #[test]
 fn a_worker_that_names_no_cost_gets_its_price_and_is_not_said_to_want_more() {
     let (mut scene, _, job) = hired();
     scene.succeed(job, "1000000000");
-    assert_eq!(purses(&scene), ["99.90", "0.00", "0.10"]);
+    assert_eq!(accounts(&scene), ["99.90", "0.00", "0.10"]);
     let mut events = scene.store.rows.history_lines.iter().flat_map(|line| &line.events);
     assert!(!events.any(|event| matches!(event, Event::ReportedAbovePrice { .. })));
 }
@@ -66,7 +66,7 @@ fn a_price_raised_later_changes_nothing() {
     let (mut scene, _, job) = hired();
     scene.register(registration("ada", "acme", &[("sum", "0.15")])).unwrap();
     scene.succeed(job, "0.15");
-    assert_eq!(purses(&scene), ["99.90", "0.00", "0.10"]);
+    assert_eq!(accounts(&scene), ["99.90", "0.00", "0.10"]);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_negative_cost_moves_nothing_backwards() {
     let cost = Credits::from_micros(-5_000_000);
     let word = ReportResult { cost, ..scene.job_report(job, true, "0") };
     scene.report_result(word).unwrap();
-    assert_eq!(purses(&scene), ["100.00", "0.00", "0.00"]);
+    assert_eq!(accounts(&scene), ["100.00", "0.00", "0.00"]);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_failure_has_a_cause_and_no_output() {
         let word = ReportResult { cause: Some(cause), ..scene.job_report(job, false, "0") };
         scene.report_result(word).unwrap();
         assert_eq!(scene.agent_state(ada).standing.failures, u64::from(blamed), "{cause:?}");
-        assert_eq!(purses(&scene), ["100.00", "0.00", "0.00"]);
+        assert_eq!(accounts(&scene), ["100.00", "0.00", "0.00"]);
     }
 }
 
@@ -293,7 +293,7 @@ fn a_deferred_job_comes_back_to_its_worker_at_its_moment() {
     assert_eq!(resumed.assignment.unwrap().until, scene.now.plus(LEASE));
     assert_eq!(scene.notices_to(ada).last(), Some(&NoticeKind::Assigned { job, epoch: 2 }));
     scene.succeed(job, "0.10");
-    assert_eq!(purses(&scene), ["99.90", "0.00", "0.10"]);
+    assert_eq!(accounts(&scene), ["99.90", "0.00", "0.10"]);
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn deferring_past_the_deadline_is_failing() {
     scene.run(Command::Defer { job: JobRef::Id(job), by: ada, until }).unwrap();
     scene.advance(Millis::hours(24));
     assert_eq!(scene.state(job), State::Expired);
-    assert_eq!(purses(&scene), ["100.00", "0.00", "0.00"]);
+    assert_eq!(accounts(&scene), ["100.00", "0.00", "0.00"]);
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn silence_past_the_lease_is_a_failure_with_refund() {
     let ended = scene.job(job);
     assert_eq!(ended.state, State::Expired);
     assert_eq!(ended.result.as_ref().unwrap().cause, Some(Cause::TimedOut));
-    assert_eq!(purses(&scene), ["100.00", "0.00", "0.00"]);
+    assert_eq!(accounts(&scene), ["100.00", "0.00", "0.00"]);
     assert_eq!(scene.agent_state(ada).standing.failures, 1);
     assert_eq!(scene.notices_to(ada).last(), Some(&NoticeKind::Unassigned { job, epoch: 1 }));
     let late = scene.job_report(job, true, "0.10");

@@ -57,12 +57,12 @@ fn it_closes_as_soon_as_everybody_has_answered_and_equal_offers_go_to_the_eldest
     bid(&mut scene, job, b, "30");
     let turn = scene.job(job).assignment.unwrap();
     assert_eq!((turn.worker, turn.price, turn.since), (b, credits("30"), scene.now));
-    assert_eq!(scene.balance_text("rich"), purse("50.00", "50.00"));
+    assert_eq!(scene.balance_text("rich"), account("50.00", "50.00"));
     assert_eq!(scene.notices_to(c).last(), Some(&NoticeKind::OfferLost { job, place: 1 }));
     assert_eq!(scene.notices_to(a).last(), Some(&NoticeKind::OfferLost { job, place: 0 }));
     let word = scene.job_report(job, true, "30");
     post_new(&mut scene, MarketOrder::ReportResult(Box::new(word)));
-    assert_eq!(scene.balance_text("rich"), purse("70.00", "0.00"));
+    assert_eq!(scene.balance_text("rich"), account("70.00", "0.00"));
     assert_eq!(scene.balance_text("owner-b").0, "30.00");
 }
 
@@ -97,15 +97,15 @@ fn nobody_offers_and_the_hold_goes_back() {
     let silent = post_task(&mut scene, order);
     let order = auction(&mut scene, client, "50");
     let passed = post_task(&mut scene, order);
-    assert_eq!(scene.balance_text("rich"), purse("0.00", "100.00"));
+    assert_eq!(scene.balance_text("rich"), account("0.00", "100.00"));
     for agent in [a, b, c] {
         pass(&mut scene, passed, agent);
     }
     assert_eq!((scene.state(passed), scene.state(silent)), (State::Failed, State::Negotiating));
-    assert_eq!(scene.balance_text("rich"), purse("50.00", "50.00"));
+    assert_eq!(scene.balance_text("rich"), account("50.00", "50.00"));
     scene.advance(WINDOW);
     assert_eq!(scene.state(silent), State::Failed);
-    assert_eq!(scene.balance_text("rich"), purse("100.00", "0.00"));
+    assert_eq!(scene.balance_text("rich"), account("100.00", "0.00"));
     let ended = [passed, silent].map(|job| NoticeKind::Ended { job });
     assert_eq!(scene.notices_to(client), ended);
 }
@@ -115,7 +115,7 @@ fn with_nobody_to_ask_there_is_no_auction() {
     let (mut scene, client) = market();
     let order = auction(&mut scene, client, "50");
     assert_eq!(scene.submit_and_read("x", opening(order)).outcome, "refused NoSuchSkill");
-    assert_eq!(scene.balance_text("rich"), purse("100.00", "0.00"));
+    assert_eq!(scene.balance_text("rich"), account("100.00", "0.00"));
 }
 
 /// An auction in the queue, after every bidder has declined.
@@ -136,7 +136,7 @@ fn queued() -> (TestHub, AgentId, JobId) {
         (scene.state(job), scene.notices_to(client)),
         (State::Queued, vec![NoticeKind::Queued { job }])
     );
-    assert_eq!(scene.balance_text("rich"), purse("50.00", "50.00"));
+    assert_eq!(scene.balance_text("rich"), account("50.00", "50.00"));
     (scene, client, job)
 }
 
@@ -161,7 +161,7 @@ fn after_the_last_offer_it_is_held_again_for_whoever_comes() {
         assert_eq!(scene.state(job), State::Queued);
         scene.advance(Millis::minutes(5));
     }
-    assert_eq!(scene.balance_text("rich"), purse("50.00", "50.00"));
+    assert_eq!(scene.balance_text("rich"), account("50.00", "50.00"));
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn with_nobody_there_it_is_refused_and_declined_by_all_it_waits() {
     assert_eq!(scene.job(job).worker(), Some(b));
     pass(&mut scene, job, b);
     assert_eq!(scene.state(job), State::Queued);
-    assert_eq!(scene.balance_text("rich"), purse("50.00", "50.00"));
+    assert_eq!(scene.balance_text("rich"), account("50.00", "50.00"));
     assert_eq!(scene.notices_to(client), [NoticeKind::Queued { job }]);
     // An update triggers a try as well, and an agent that declined does not get it again.
     scene.register(registration("a", "a", &[("sum", "1")])).unwrap();
@@ -30,7 +30,7 @@ fn with_nobody_there_it_is_refused_and_declined_by_all_it_waits() {
     let turn = scene.job(job).assignment.unwrap();
     assert_eq!((turn.worker, turn.price), (dear, credits("45")));
     scene.succeed(job, "45");
-    assert_eq!(scene.balance_text("rich"), purse("55.00", "0.00"));
+    assert_eq!(scene.balance_text("rich"), account("55.00", "0.00"));
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_queued_task_ends_with_its_time_and_gives_everything_back() {
     scene.advance(JOB_LIFETIME);
     assert_eq!(
         (scene.state(job), scene.balance_text("rich")),
-        (State::Expired, purse("100.00", "0.00"))
+        (State::Expired, account("100.00", "0.00"))
     );
     assert_eq!(scene.notices_to(client), [NoticeKind::Queued { job }, NoticeKind::Ended { job }]);
 }
@@ -132,13 +132,13 @@ fn everybody_gets_a_copy_for_its_own_price_and_each_ends_by_itself() {
         assert_eq!(copy.skill, skill);
     }
     assert!(one.uuid != two.uuid && one.foreign_id != two.foreign_id);
-    assert_eq!(scene.balance_text("rich"), purse("30.00", "70.00"));
+    assert_eq!(scene.balance_text("rich"), account("30.00", "70.00"));
     scene.succeed(one.id, "20");
-    assert_eq!(scene.balance_text("rich"), purse("30.00", "50.00"));
+    assert_eq!(scene.balance_text("rich"), account("30.00", "50.00"));
     // The other copy is dropped: it is not reassigned and does not wait.
     assert_eq!(pass(&mut scene, two.id, b).outcome, "done");
     assert_eq!(scene.state(two.id), State::Failed);
-    assert_eq!(scene.balance_text("rich"), purse("80.00", "0.00"));
+    assert_eq!(scene.balance_text("rich"), account("80.00", "0.00"));
 }
 
 #[test]
@@ -149,5 +149,5 @@ fn everybody_is_nobody_when_all_are_too_dear() {
     let order = task(&mut scene, client, "50", Selection::BroadcastToProtocol);
     let said = scene.submit_and_read("x", opening(order));
     assert!(said.outcome.starts_with("refused"), "{said:?}");
-    assert_eq!(scene.balance_text("rich"), purse("100.00", "0.00"));
+    assert_eq!(scene.balance_text("rich"), account("100.00", "0.00"));
 }

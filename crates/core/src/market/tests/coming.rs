@@ -61,7 +61,7 @@ fn somebody_new_arrives_with_its_first_order_and_pays_from_its_welcome() {
         assert_eq!((&job.requester, job.worker()), (&Requester::Agent(ada), Some(worker)));
         assert_eq!(job.payer, scene.world.owner_by_name("ada"));
     }
-    assert_eq!(scene.balance_text("ada"), purse("20.00", "80.00"));
+    assert_eq!(scene.balance_text("ada"), account("20.00", "80.00"));
     assert_eq!(scene.agent_state(ada).market_totals.requested, 2);
 }
 
@@ -77,7 +77,7 @@ fn whoever_is_refused_has_not_arrived() {
     assert_eq!(scene.world.owner_by_name("ada"), None);
     let order = arriving(&mut scene, "ada", "100");
     assert_eq!(scene.submit_and_read("z", order).outcome, "done");
-    assert_eq!(scene.balance_text("ada"), purse("0.00", "100.00"));
+    assert_eq!(scene.balance_text("ada"), account("0.00", "100.00"));
 }
 
 #[test]

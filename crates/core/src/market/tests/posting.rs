@@ -44,7 +44,7 @@ fn a_refused_order_is_not_tried_again_either() {
     // Nothing of it stays: under another id the same task is opened.
     let said = scene.submit_and_read("y", opening(order));
     assert_eq!(heard(&said).first().map(|(to, _)| *to), Some(worker));
-    assert_eq!(scene.balance_text("rich"), purse("50.00", "50.00"));
+    assert_eq!(scene.balance_text("rich"), account("50.00", "50.00"));
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn strangers_that_fail_one_after_the_other_are_given_it_ever_more_slowly() {
         rests_for(&mut scene, job, Millis::hours(1));
     }
     scene.succeed(job, "10");
-    assert_eq!(scene.balance_text("rich"), purse("90.00", "0.00"));
+    assert_eq!(scene.balance_text("rich"), account("90.00", "0.00"));
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_task_that_rests_still_ends_with_its_time_and_survives_a_restart() {
     scene.advance(crate::testkit::JOB_LIFETIME);
     assert_eq!(
         (scene.state(job), scene.balance_text("rich")),
-        (State::Expired, purse("100.00", "0.00"))
+        (State::Expired, account("100.00", "0.00"))
     );
 }
 

@@ -74,7 +74,7 @@ async fn commands_of_one_batch_see_each_other() {
     assert!(told[..5].iter().all(Result::is_ok), "{told:?}");
     assert!(matches!(told[5], Err(Failure::Refused(Refusal::TooFewCredits))), "{:?}", told[5]);
     assert_eq!(probe.commits(), before + 2, "the blocked one, and one for all of these");
-    assert_eq!(hub.purse("ada"), ("20.00".to_owned(), "0.00".to_owned()));
+    assert_eq!(hub.account("ada"), ("20.00".to_owned(), "0.00".to_owned()));
     assert_eq!(hub.engine.with_world(|world| world.live_jobs().count()), 0);
     let job = hub.engine.load_job(JobId(1)).await.expect("readable").expect("it is stored");
     assert!(job.result.as_ref().is_some_and(|report| report.ok));

@@ -47,7 +47,7 @@ async fn a_full_disk_leaves_no_trace_and_the_hub_goes_on() {
     hub.stop().await;
     let hub = Hub::on_disk(dir.path(), &clock);
     assert_eq!(hub.engine.with_world(|world| snapshot(world, START)), after);
-    assert_eq!(hub.purse("ada"), ("7.00".to_owned(), "1.00".to_owned()));
+    assert_eq!(hub.account("ada"), ("7.00".to_owned(), "1.00".to_owned()));
     hub.stop().await;
 }
 
@@ -100,7 +100,7 @@ async fn timers_wait_while_the_disk_is_full_and_fire_when_it_is_not() {
     probe.faults.lock().clear();
     let gone = |engine: &Engine| engine.with_world(|world| world.job(job).is_none());
     hub.after(Millis::seconds(1), gone).await;
-    assert_eq!(hub.purse("ada").0, "10.00");
+    assert_eq!(hub.account("ada").0, "10.00");
     hub.stop().await;
 }
 
@@ -163,7 +163,7 @@ async fn a_broken_store_ends_the_hub_and_shows_nothing_of_the_last_batch() {
     );
     assert_eq!(probe.commits(), 2, "nothing was retried");
     assert_eq!(hub.engine.with_world(|world| snapshot(world, START)), before);
-    assert_eq!(hub.purse("ada").0, "11.00", "what is committed can still be read");
+    assert_eq!(hub.account("ada").0, "11.00", "what is committed can still be read");
     let Hub { engine, lane, .. } = hub;
     drop(engine);
     tokio::task::spawn_blocking(|| lane.join()).await.expect("joins").expect("no panic");
@@ -192,7 +192,7 @@ async fn a_row_that_cannot_be_trusted_ends_the_hub_for_readers_and_lane_alike() 
         }
         assert!(!hub.engine.is_writable());
         assert!(matches!(hub.run(grant("ada", "1")).await, Err(Failure::Unavailable)));
-        assert_eq!(hub.purse("ada").0, "9.00");
+        assert_eq!(hub.account("ada").0, "9.00");
     }
 }
 

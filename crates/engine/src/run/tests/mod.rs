@@ -82,7 +82,7 @@ impl Hub {
     }
 
     /// An owner's available and held credits, as text.
-    fn purse(&self, owner: &str) -> (String, String) {
+    fn account(&self, owner: &str) -> (String, String) {
         self.engine.with_world(|world| {
             let owner = world.owner_by_name(owner).and_then(|id| world.owner(id));
             let owner = owner.expect("the owner exists");

@@ -24,7 +24,7 @@ async fn two_hundred_transfers_with_one_id_move_once() {
             other => panic!("expected a transfer, got {other:?}"),
         };
         assert_eq!(answers.iter().filter(|answer| fresh(answer)).count(), 1);
-        assert_eq!((hub.purse("ada").0, hub.purse("bob").0), ("98.50".into(), "11.50".into()));
+        assert_eq!((hub.account("ada").0, hub.account("bob").0), ("98.50".into(), "11.50".into()));
         hub.stop().await;
     }
 }
@@ -36,11 +36,11 @@ async fn of_a_hundred_payments_only_what_is_there_is_paid() {
         hub.run(grant("bob", "0")).await.expect("opened");
         let spare = Command::Pay(Box::new(pay(0, "ada", "bob", "9")));
         hub.run(spare).await.expect("the welcome grant covers that");
-        assert_eq!(hub.purse("ada").0, "1.00");
+        assert_eq!(hub.account("ada").0, "1.00");
         let orders = (1..=100).map(|n| Command::Pay(Box::new(pay(n, "ada", "bob", "0.03"))));
         let answers = together(&hub.engine, orders).await;
         assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 33);
-        assert_eq!((hub.purse("ada").0, hub.purse("bob").0), ("0.01".into(), "19.99".into()));
+        assert_eq!((hub.account("ada").0, hub.account("bob").0), ("0.01".into(), "19.99".into()));
         hub.stop().await;
     }
 }

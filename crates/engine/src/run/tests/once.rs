@@ -25,11 +25,11 @@ async fn a_repeat_has_one_effect_and_the_first_answer() {
     let again = once(&hub, grant("ada", "1"), key("k", "b")).await.expect("replayed");
     assert!(again.replayed);
     assert!(matches!(again.answer, Answer::Account { owner, .. } if owner.name == "ada"));
-    assert_eq!(hub.purse("ada").0, "11.00", "welcome and one grant");
+    assert_eq!(hub.account("ada").0, "11.00", "welcome and one grant");
     // Other scopes are other requests.
     let other = once(&hub, grant("ada", "1"), key("other", "b")).await.expect("granted");
     assert!(!other.replayed);
-    assert_eq!(hub.purse("ada").0, "12.00");
+    assert_eq!(hub.account("ada").0, "12.00");
     hub.stop().await;
 }
 
@@ -39,7 +39,7 @@ async fn the_same_key_with_other_content_is_refused_and_does_nothing() {
     once(&hub, grant("ada", "1"), key("k", "b")).await.expect("granted");
     let other = once(&hub, grant("ada", "5"), key("k", "another body")).await;
     assert!(matches!(other, Err(Failure::Refused(Refusal::SameIdOtherContent))), "{other:?}");
-    assert_eq!(hub.purse("ada").0, "11.00");
+    assert_eq!(hub.account("ada").0, "11.00");
     let known = hub.engine.saved_answer(key("k", "another body")).await.expect("readable");
     assert_eq!(known, Some(Err(())));
     hub.stop().await;
@@ -55,7 +55,7 @@ async fn a_lasting_refusal_is_remembered_and_a_passing_one_is_not() {
     hub.run(grant("bob", "1")).await.expect("granted");
     let again = once(&hub, order(), key("pay", "b")).await;
     assert!(matches!(again, Err(Failure::Refused(Refusal::NoSuchOwner { .. }))), "{again:?}");
-    assert_eq!(hub.purse("bob").0, "11.00");
+    assert_eq!(hub.account("bob").0, "11.00");
 
     let mut shy = enrol("bob", "bob", &[("sum", "1")]);
     shy.liveness = rialto_core::agent::Liveness::ByPolling;
@@ -89,8 +89,8 @@ async fn repeats_within_one_batch_are_repeats_too() {
         fresh += u32::from(!one.await.expect("no panic").expect("answered").replayed);
     }
     assert_eq!(fresh, 2);
-    assert_eq!(hub.purse("owner-0").0, "11.00");
-    assert_eq!(hub.purse("owner-1").0, "11.00");
+    assert_eq!(hub.account("owner-0").0, "11.00");
+    assert_eq!(hub.account("owner-1").0, "11.00");
     hub.stop().await;
 }
 
@@ -115,7 +115,7 @@ async fn a_repeat_after_a_restart_is_still_one() {
         panic!("both are transfers")
     };
     assert_eq!((one, again.replayed), (two, true));
-    assert_eq!(hub.purse("bob").0, "12.00");
+    assert_eq!(hub.account("bob").0, "12.00");
     let refused = once(&hub, grant("hub:issuance", "1"), key("no", "b")).await;
     assert!(matches!(refused, Err(Failure::Refused(Refusal::NoSuchOwner { .. }))));
     hub.stop().await;
@@ -133,7 +133,7 @@ async fn after_a_day_it_is_forgotten_and_the_store_too() {
     assert!(once(&hub, grant("ada", "1"), key("k0", "b")).await.expect("known").replayed);
     clock.advance(Millis(1));
     assert!(!once(&hub, grant("ada", "1"), key("k0", "b")).await.expect("granted").replayed);
-    assert_eq!(hub.purse("ada").0, "31.00", "welcome, twenty, and one a day later");
+    assert_eq!(hub.account("ada").0, "31.00", "welcome, twenty, and one a day later");
     hub.stop().await;
     let kept = SqliteStore::open(dir.path())
         .expect("free")
@@ -154,7 +154,7 @@ async fn without_room_for_its_answer_a_command_has_no_effect_and_uses_up_no_key(
     }
     let refused = once(&hub, grant("ada", "1"), key("k3", "b")).await;
     assert!(matches!(refused, Err(Failure::Refused(Refusal::TooManySavedAnswers))), "{refused:?}");
-    assert_eq!(hub.purse("ada").0, "12.00");
+    assert_eq!(hub.account("ada").0, "12.00");
     assert!(!hub.engine.has_idempotency_record(key("k3", "b").scope));
     assert!(once(&hub, grant("ada", "1"), key("k1", "b")).await.expect("known").replayed);
     let other = Idempotency { principal: Principal::Agent(AgentId(1)), ..key("k4", "b") };

@@ -45,7 +45,7 @@ async fn whatever_comes_at_once_is_posted_once_and_whoever_it_is_arrives_once() 
     }
     assert_eq!(fresh, (1..=5).map(PostingId).collect());
     assert_eq!(hub.engine.with_world(|world| world.agents().count()), 2);
-    assert_eq!(hub.purse("ada"), ("5.00".to_owned(), "5.00".to_owned()), "one welcome grant");
+    assert_eq!(hub.account("ada"), ("5.00".to_owned(), "5.00".to_owned()), "one welcome grant");
     let next = hub.engine.with_world(|world| world.next);
     hub.stop().await;
     let hub = Hub::on_disk(dir.path(), &clock);

@@ -69,19 +69,19 @@ async fn a_lease_runs_out_by_itself_also_after_a_restart() {
     let ada = hub.enrol(enrol("ada", "ada", &[])).await;
     hub.enrol(enrol("bob", "bob", &[("sum", "1")])).await;
     let first = hub.open(hub.ask(1, ada, "sum", "2")).await;
-    assert_eq!(hub.purse("ada"), ("8.00".to_owned(), "2.00".to_owned()));
+    assert_eq!(hub.account("ada"), ("8.00".to_owned(), "2.00".to_owned()));
     let alive = |id| move |engine: &Engine| engine.with_world(|world| world.job(id).is_none());
     hub.after(LEASE, alive(first)).await;
     let ended = hub.engine.load_job(first).await.expect("readable").expect("it is stored");
     assert_eq!(ended.state, State::Expired);
-    assert_eq!(hub.purse("ada"), ("10.00".to_owned(), "0.00".to_owned()));
+    assert_eq!(hub.account("ada"), ("10.00".to_owned(), "0.00".to_owned()));
     let second = hub.open(hub.ask(2, ada, "sum", "2")).await;
     hub.stop().await;
 
     clock.advance(LEASE);
     let hub = Hub::on_disk(dir.path(), &clock);
     hub.until(alive(second)).await;
-    assert_eq!(hub.purse("ada"), ("10.00".to_owned(), "0.00".to_owned()));
+    assert_eq!(hub.account("ada"), ("10.00".to_owned(), "0.00".to_owned()));
     hub.stop().await;
 }
 
@@ -100,7 +100,7 @@ async fn a_wall_clock_set_back_while_the_hub_was_down_ends_nothing_early_and_not
     assert_eq!(hub.engine.now(), START.plus(Millis::hours(1)), "it resumes at the last commit");
     assert!(hub.engine.with_world(|world| world.job(job).is_some()));
     hub.after(LEASE, |engine| engine.with_world(|world| world.job(job).is_none())).await;
-    assert_eq!(hub.purse("ada"), ("10.00".to_owned(), "0.00".to_owned()));
+    assert_eq!(hub.account("ada"), ("10.00".to_owned(), "0.00".to_owned()));
     hub.stop().await;
 }
 

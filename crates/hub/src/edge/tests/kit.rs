@@ -209,9 +209,9 @@ impl Client {
 }
 
 /// Knows the paths below.
-struct TestHouse;
+struct TestPathPolicy;
 
-impl PathPolicy for TestHouse {
+impl PathPolicy for TestPathPolicy {
     fn classify(&self, method: &Method, path: &str) -> RequestClass {
         let kind = match (method, path) {
             (&Method::POST, "/register") => RateClass::Register,
@@ -260,7 +260,7 @@ impl PathPolicy for TestHouse {
                     }
                     match body.await {
                         Ok(body) => format!("express {}", body.len()).into_response(),
-                        Err(edge_error) => TestHouse.error_response("/express", edge_error),
+                        Err(edge_error) => TestPathPolicy.error_response("/express", edge_error),
                     }
                 })
             }),
@@ -274,7 +274,7 @@ pub fn front(address: SocketAddr, flags: &[(&str, &str)], metrics: Metrics) -> E
     let made = AtomicU32::new(0);
     EdgeLayer {
         refused_keys: Default::default(),
-        policy: Arc::new(TestHouse),
+        policy: Arc::new(TestPathPolicy),
         hosts: HostPolicy::new(&config.http, address),
         limits: Arc::new(RateLimits::new(&config.limits)),
         request_ids: Arc::new(move || format!("made-{}", made.fetch_add(1, Ordering::Relaxed))),

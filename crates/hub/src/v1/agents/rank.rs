@@ -82,7 +82,9 @@ impl RankRecord {
         let weight = self.weighted_score.min(Score::from_millionths(borne_out));
         match self.penalty() {
             0 => weight,
-            shade => weight.min((0..shade).fold(Score::START, |score, _| score.after_failure())),
+            penalty => {
+                weight.min((0..penalty).fold(Score::START, |score, _| score.after_failure()))
+            }
         }
     }
 

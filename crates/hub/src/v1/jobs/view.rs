@@ -86,7 +86,7 @@ impl JobView {
             Requester::Agent(id) => (Some(id.0), None),
             Requester::Guest(name) => (None, Some(name.clone())),
         };
-        let purse =
+        let account =
             || BudgetView { budget: format_amount(job.budget), held: format_amount(job.held) };
         Self {
             id: job.uuid,
@@ -103,7 +103,7 @@ impl JobView {
                 .filter(|turn| !turn.price_open)
                 .map(|turn| format_amount(turn.price)),
             by_offer: job.assignment.is_some_and(|turn| turn.price_open),
-            budget_view: (eyes != Viewer::Worker).then(purse),
+            budget_view: (eyes != Viewer::Worker).then(account),
             paid: job.result.as_ref().map(|report| format_amount(report.paid)),
             cause: job.result.as_ref().and_then(|report| report.cause).map(cause_name),
             opened_at: format_time(job.opened_at),

@@ -77,9 +77,9 @@ pub async fn fetch_balances(
     policy: &DemoHub,
     people: &DemoAgents,
 ) -> Result<BTreeMap<Role, Balance>, CallError> {
-    let mut purses = BTreeMap::new();
+    let mut accounts = BTreeMap::new();
     for (who, person) in people {
-        purses.insert(*who, Balance::of_owner(&policy.operator, &person.owner).await?);
+        accounts.insert(*who, Balance::of_owner(&policy.operator, &person.owner).await?);
     }
-    Ok(purses)
+    Ok(accounts)
 }

@@ -107,9 +107,9 @@ impl LiveDisplay {
     }
 
     /// Shows the current balances.
-    pub fn show_balances(&mut self, purses: &BTreeMap<Role, Balance>) {
-        for (who, purse) in purses {
-            self.rows.entry(*who).or_default().balance = *purse;
+    pub fn show_balances(&mut self, accounts: &BTreeMap<Role, Balance>) {
+        for (who, account) in accounts {
+            self.rows.entry(*who).or_default().balance = *account;
         }
         if self.is_live() {
             self.draw("");
@@ -129,10 +129,13 @@ impl LiveDisplay {
             write!(out, "\x1b[{}A\r{CLEAR}", self.drawn).expect("memory can be written to");
         }
         out.push_str(said);
-        for (who, Row { doing, balance: purse }) in &self.rows {
-            let (protocol, purse) = (who.protocol(), purse.describe());
-            writeln!(out, "{BOLD}{who:<9}{PLAIN}  {protocol:<8}  {purse:>20}  {DIM}{doing}{PLAIN}")
-                .expect("memory can be written to");
+        for (who, Row { doing, balance: account }) in &self.rows {
+            let (protocol, account) = (who.protocol(), account.describe());
+            writeln!(
+                out,
+                "{BOLD}{who:<9}{PLAIN}  {protocol:<8}  {account:>20}  {DIM}{doing}{PLAIN}"
+            )
+            .expect("memory can be written to");
         }
         out
     }

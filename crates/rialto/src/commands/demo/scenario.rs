@@ -37,7 +37,7 @@ pub async fn run_scenario(
     stage.begin(&policy.url);
     let mut telling =
         DemoProgress { policy, stage, people: &before, events: Vec::new(), last_warning: None };
-    telling.show_purses().await?;
+    telling.show_accounts().await?;
     let mut asking = std::pin::pin!(reader.request_bulletin(&wings));
     let bulletin = loop {
         tokio::select! {
@@ -87,7 +87,7 @@ impl DemoProgress<'_> {
             AgentUpdate::Event(event) => {
                 self.stage.show_event(&event);
                 self.events.push(event);
-                self.show_purses().await?;
+                self.show_accounts().await?;
             }
             AgentUpdate::Activity(who, what) => self.stage.show_activity(who, &what),
             AgentUpdate::Warning(who, what) => {
@@ -98,7 +98,7 @@ impl DemoProgress<'_> {
         Ok(())
     }
 
-    async fn show_purses(&mut self) -> Result<(), CallError> {
+    async fn show_accounts(&mut self) -> Result<(), CallError> {
         if self.stage.is_live() {
             self.stage.show_balances(&demo_agent::fetch_balances(self.policy, self.people).await?);
         }

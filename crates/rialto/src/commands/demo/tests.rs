@@ -79,10 +79,10 @@ fn a_movement_that_is_missing_or_a_micro_credit_too_much_is_found() {
     }
     let sum = "all accounts add up to zero".to_owned();
     for place in 0..story().records.ledger.accounts.len() {
-        let purse = |report: &mut DemoReport| {
+        let account = |report: &mut DemoReport| {
             one_micro_more(&mut report.records.ledger.accounts[place].balance.available);
         };
-        assert!(broken(purse).contains(&sum));
+        assert!(broken(account).contains(&sum));
     }
     let rich = |report: &mut DemoReport| {
         let scout = report.after.get_mut(&role::Role::Scout).expect("it is there");
@@ -90,8 +90,8 @@ fn a_movement_that_is_missing_or_a_micro_credit_too_much_is_found() {
     };
     assert_eq!(broken(rich), ["every agent has exactly the expected credits"]);
     let held = |report: &mut DemoReport| {
-        let purse = &mut report.records.ledger.accounts[0].balance;
-        purse.held = std::mem::take(&mut purse.available);
+        let account = &mut report.records.ledger.accounts[0].balance;
+        account.held = std::mem::take(&mut account.available);
     };
     assert!(broken(held).contains(&"no credits are held at the end".to_owned()));
 }
