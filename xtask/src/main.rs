@@ -37,7 +37,8 @@ the one simulated hub of a seed that failed.
 
 The last line is always `N passed, N failed, N skipped`.
 
-Longer runs; crash, fuzz and mutants have their own --help:
+Longer runs; bench, crash, fuzz and mutants have their own --help:
+  cargo xtask bench     how fast the hub is, next to a bare echo server
   cargo xtask crash     kills, power cuts and disk errors at every fault point, and corrupted bytes
   cargo xtask fuzz      fuzzes the parsers
   cargo xtask mutants   checks that the tests detect mutants of the rules
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         Some((chore, words)) if chore == "fuzz" => fuzz::run(words),
         Some((chore, words)) if chore == "mutants" => mutants::run(words),
         Some((chore, options)) if chore == "sim" => sim(options),
+        Some((chore, options)) if chore == "bench" => bench(options),
         Some((chore, times)) if chore == "hostile" => hostile(times),
         Some((help, _)) if ["help", "--help", "-h"].contains(&help.as_str()) => {
             println!("{USAGE}");
@@ -85,6 +87,22 @@ fn test(named: &[String]) -> ExitCode {
     let summary = steps::run_all(&chosen);
     print!("{summary}");
     if summary.failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// The benchmark, beside the hub that it starts for some scenarios.
+fn bench(options: &[String]) -> ExitCode {
+    let mut build = steps::cargo();
+    build.args(["build", "--release", "--package", "rialto", "--package", "rialto-bench"]);
+    let mut run = steps::cargo();
+    run.args(["run", "--release", "--quiet", "--package", "rialto-bench", "--"]).args(options);
+    for mut command in [build, run] {
+        match command.status() {
+            Ok(status) if status.success() => {}
+            Ok(_) => return ExitCode::FAILURE,
+            Err(error) => return complain(&format!("could not start {command:?}: {error}")),
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 fn sim(options: &[String]) -> ExitCode {

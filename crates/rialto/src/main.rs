@@ -1,6 +1,5 @@
-//! `rialto`: one binary to run, use, administer and benchmark a hub.
+//! `rialto`: one binary to run, use and administer a hub.
 
-mod bench;
 mod commands;
 mod exit;
 

@@ -5,7 +5,6 @@ mod agent_names;
 mod audit;
 mod auto_register;
 mod backup;
-mod bench;
 mod completions;
 mod config;
 mod context;
@@ -114,8 +113,6 @@ enum Verb {
     Restore(restore::Args),
     /// Administer a hub: statistics, jobs, agents, credits, keys
     Operator(operator::Args),
-    /// Benchmark the hub against an echo server
-    Bench(bench::Args),
     /// Print the API document
     #[command(
         after_help = "Examples:\n  rialto openapi > openapi.json\n  rialto openapi | jq -r '.paths | keys[]'\n\nThe document is JSON, the same that every hub serves at /openapi.json."
@@ -148,7 +145,6 @@ pub fn run(line: Cli) -> ExitCode {
         Verb::Backup(args) => backup::run(&args),
         Verb::Restore(args) => restore::run(&args),
         Verb::Operator(args) => operator::run(&args),
-        Verb::Bench(args) => bench::run(args),
         Verb::Openapi => openapi::run(),
         Verb::Completions(args) => completions::run(&args),
     };

@@ -94,8 +94,8 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 mod tests {
     use std::cell::RefCell;
 
-    use super::super::measurement::{Errors, Percentiles};
     use super::*;
+    use crate::measurement::{Errors, Percentiles};
 
     fn measured(per_second: f64) -> Measurement {
         let us = 1_000_000.0 / per_second;

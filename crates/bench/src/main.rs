@@ -1,22 +1,64 @@
-//! `rialto bench`: compares the hub's speed with a bare echo server and checks the other goals.
+//! `cargo xtask bench`: how fast the hub is, as ratios that hold on every machine.
+//!
+//! A rate alone says more about the machine than about the hub. So the hub is measured next to a
+//! bare [`echo`] of the same bodies, by the same [`load`] client, on the same cores, in alternating
+//! [`rounds`]. The [`report`] compares the ratios with the goals. The scenarios are [`jobs`],
+//! [`discovery`], [`startup`], and for the relay [`send`], [`stored`], [`streams`], [`stalled`].
+//! [`worker`] measures our own agent runtime by one requester's consecutive jobs, without an echo.
+//! [`agora`] and [`clara`] are measured next to bare signature verification instead.
 
-use clap::ValueEnum;
+mod agents;
+mod agora;
+mod clara;
+mod cpu;
+mod discovery;
+mod echo;
+mod echo_message;
+mod envelope_verifier;
+mod envelopes;
+mod event_parser;
+mod hub;
+mod hyper_connection;
+mod inbox;
+mod items;
+mod jobs;
+mod load;
+mod measurement;
+mod memory;
+mod message;
+mod process;
+mod raw_connection;
+mod relay_agent;
+mod relay_fixture;
+mod report;
+mod rounds;
+mod rsa_verifier;
+mod send;
+mod stalled;
+mod startup;
+mod stored;
+mod streams;
+mod worker;
 
-use super::error::CliError;
-use super::{output, print_error};
-use crate::bench::jobs::BenchOptions;
-use crate::bench::load::Pace;
-use crate::bench::report::BenchReport;
-use crate::bench::{
-    agora, clara, discovery, jobs, send, stalled, startup, stored, streams, worker,
-};
-use crate::exit::Exit;
+#[cfg(test)]
+mod tests;
 
-#[derive(clap::Args)]
+use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
+
+use jobs::BenchOptions;
+use load::Pace;
+use report::BenchReport;
+
+/// Measure the hub next to a bare echo server, and check the goals
+#[derive(Parser)]
 #[command(
-    after_help = "Examples:\n  rialto bench\n  rialto bench jobs --rounds 7 --connections 256\n  rialto bench send --stored 10000000 --streams 5000 --stalled 1000\n  rialto bench discover --agents 100000 --json\n  rialto bench agora --rounds 3 --connections 32\n  rialto bench clara --rounds 3\n  rialto bench worker --rounds 3 --jobs 100"
+    name = "cargo xtask bench",
+    version,
+    after_help = "Examples:\n  cargo xtask bench\n  cargo xtask bench jobs --rounds 7 --connections 256\n  cargo xtask bench send --stored 10000000 --streams 5000 --stalled 1000\n  cargo xtask bench discover --agents 100000 --json\n  cargo xtask bench agora --rounds 3 --connections 32\n  cargo xtask bench clara --rounds 3\n  cargo xtask bench worker --rounds 3 --jobs 100"
 )]
-pub struct Args {
+struct Args {
     /// Scenario to measure
     #[arg(value_enum, default_value_t = BenchScenario::All)]
     what: BenchScenario,
@@ -80,22 +122,21 @@ enum BenchScenario {
     Worker,
 }
 
-pub fn run(args: Args) -> Exit {
-    let report = match measure(&args) {
-        Ok(report) => report,
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let printed = measure(&args).and_then(|report| {
+        let text = if args.json { report.to_json()? } else { report.to_string() };
+        println!("{text}");
+        Ok(report)
+    });
+    match printed {
+        Ok(report) if args.check && !report.all_goals_met() => ExitCode::FAILURE,
+        Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
-            let next = "check the machine's limits: `ulimit -n`, memory and disk";
-            return CliError::failed(error.to_string(), next).report(args.json);
+            eprintln!("{error}; check the machine's limits: `ulimit -n`, memory and disk");
+            ExitCode::FAILURE
         }
-    };
-    let told = match args.json.then(|| report.to_json()) {
-        None => report.to_string(),
-        Some(Ok(text)) => text,
-        Some(Err(error)) => return print_error(error),
-    };
-    // The exit code counts even if the reader closes the pipe.
-    let _ = output::print_line(&told);
-    if args.check && !report.all_goals_met() { Exit::Failed } else { Exit::Ok }
+    }
 }
 
 fn measure(args: &Args) -> std::io::Result<BenchReport> {

@@ -54,8 +54,8 @@ impl EnvelopeVerifier {
 
 #[cfg(test)]
 mod tests {
-    use super::super::envelopes;
     use super::*;
+    use crate::envelopes;
 
     #[test]
     fn a_good_envelope_is_checked_and_a_changed_one_is_not() {

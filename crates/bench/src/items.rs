@@ -81,9 +81,9 @@ mod tests {
 
     use rialto_client::clara::{Seed, Server, Wallet};
 
-    use super::super::hub::BenchHub;
-    use super::super::rsa_verifier::RsaVerifier;
     use super::*;
+    use crate::hub::BenchHub;
+    use crate::rsa_verifier::RsaVerifier;
 
     #[test]
     fn items_are_all_others_never_run_out_and_are_checked() {

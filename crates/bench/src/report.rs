@@ -224,8 +224,8 @@ fn duration(us: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::measurement::Percentiles;
     use super::*;
+    use crate::measurement::Percentiles;
 
     fn round(per_second: f64, p50_us: f64) -> Measurement {
         let [p90_us, p99_us, p999_us, max_us] = [2.0, 5.0, 10.0, 50.0].map(|times| p50_us * times);

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -18,12 +18,12 @@ pub struct HubProcess {
 }
 
 impl HubProcess {
-    /// Starts this program as a hub and waits until it accepts writes.
+    /// Starts the hub and waits until it accepts writes.
     pub fn start(dir: &Path, settings: &[(&str, &str)]) -> io::Result<Self> {
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let began = Instant::now();
-        let child = Command::new(std::env::current_exe()?)
+        let child = Command::new(hub_binary()?)
             .args(["serve", "--listen", &address.to_string()])
             .args(
                 settings.iter().flat_map(|(key, value)| ["--set".into(), format!("{key}={value}")]),
@@ -54,6 +54,16 @@ impl Drop for HubProcess {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The `rialto` that was built beside this program.
+fn hub_binary() -> io::Result<PathBuf> {
+    let name = format!("rialto{}", std::env::consts::EXE_SUFFIX);
+    let binary = std::env::current_exe()?.with_file_name(name);
+    if binary.exists() {
+        return Ok(binary);
+    }
+    Err(io::Error::other(format!("{} not found; build it first", binary.display())))
 }
 
 /// Whether the hub reports that it accepts writes.
