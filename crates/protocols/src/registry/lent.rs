@@ -4,7 +4,7 @@ use rialto_core::job::{Cause, Job, Requester};
 use rialto_core::world::World;
 
 pub use super::translate::JOB_LIFETIME;
-use super::{ID, codes, shape, wire};
+use super::{ID, errors, shape, wire};
 use crate::kit::ijson;
 
 /// The worker's name for the requested skill.
@@ -22,7 +22,7 @@ pub fn requester_name(world: &World, job: &Job) -> String {
 
 /// The cause of a worker's own code; an unknown code is an execution error.
 pub fn cause_of_code(code: &str) -> Cause {
-    codes::cause_of_code(Some(code))
+    errors::cause_of_code(Some(code))
 }
 
 /// The canonical bytes of JSON text: independent of spacing, member order and escapes.

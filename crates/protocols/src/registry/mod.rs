@@ -6,27 +6,25 @@
 pub mod wire;
 
 #[cfg(feature = "server")]
-mod codes;
+mod auth;
 #[cfg(feature = "server")]
-mod courier;
+mod delivery;
+#[cfg(feature = "server")]
+mod errors;
 #[cfg(feature = "server")]
 mod examples;
 #[cfg(feature = "server")]
-pub mod face;
+mod fields;
+#[cfg(feature = "server")]
+pub mod job;
 #[cfg(feature = "server")]
 pub mod lent;
 #[cfg(feature = "server")]
-pub mod opening;
+pub mod operations;
 #[cfg(feature = "server")]
 pub mod owners;
 #[cfg(feature = "server")]
-mod proof;
-#[cfg(feature = "server")]
-mod routes;
-#[cfg(feature = "server")]
 mod shape;
-#[cfg(feature = "server")]
-mod sides;
 #[cfg(all(test, feature = "server"))]
 mod tests;
 #[cfg(feature = "server")]

@@ -13,7 +13,7 @@ use rialto_core::world::World;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::codes::{self, code_of_cause};
+use super::errors::{self, code_of_cause};
 use super::wire::{CURRENCY, DECIMALS, JobStatus, PassthroughMembers};
 use super::{ID, lent, token};
 use crate::adapter::{HubContext, bridge, fidelity};
@@ -118,7 +118,7 @@ pub fn result_status(job: &Job) -> u16 {
 /// The response to the requester of a job.
 pub fn job_response(context: &HubContext, job: &Job, status: u16) -> Response {
     let mut answer =
-        context.engine.with_world(|world| codes::json_response(status, &result_body(world, job)));
+        context.engine.with_world(|world| errors::json_response(status, &result_body(world, job)));
     if let Ok(id) = job.uuid.to_string().parse() {
         answer.headers_mut().insert("rialto-job", id);
     }

@@ -12,8 +12,8 @@ use rialto_core::price_step::PriceStep;
 use rialto_core::time::{Millis, Timestamp};
 use uuid::Uuid;
 
-use super::codes::cause_of_code;
-use super::opening::{JobOrder, WorkerChoice};
+use super::errors::cause_of_code;
+use super::job::{JobOrder, WorkerChoice};
 use super::shape;
 use super::wire::{JobPost, JobStatus, RegisterBody, ResultPost, SkillOffer, TransferPost};
 use super::{ID, Settings};

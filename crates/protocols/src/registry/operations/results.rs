@@ -14,8 +14,8 @@ use super::HandlerResult;
 use super::jobs::find_job_by_any_id;
 use crate::adapter::HubContext;
 use crate::kit::fields::Malformed;
-use crate::registry::codes::{Failure, RequestKind, from_engine, json_response, with_body_example};
-use crate::registry::proof::{
+use crate::registry::errors::{Failure, RequestKind, from_engine, json_response, with_body_example};
+use crate::registry::auth::{
     BodyBytes, KnownCaller, OptionalCaller, PathParam, identity_mismatch,
 };
 use crate::registry::wire::ResultPost;

@@ -8,7 +8,7 @@ use rialto_core::world::World;
 use uuid::Uuid;
 
 use super::ID;
-use super::codes::code_of_cause;
+use super::errors::code_of_cause;
 use super::shape::{self, ForwardedJob};
 use super::wire::{CURRENCY, JobPost, JobStatus, PassthroughMembers};
 use crate::adapter::HubContext;

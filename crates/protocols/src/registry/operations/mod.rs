@@ -1,5 +1,11 @@
 //! The table of operations, and this protocol's adapter.
 
+mod agents;
+mod discover;
+mod jobs;
+mod payments;
+mod results;
+
 use std::sync::Arc;
 
 use axum::Router;
@@ -10,10 +16,9 @@ use rialto_core::refusal::Refusal;
 use rialto_engine::delivery::DeliveryEncoder;
 use rialto_engine::secret::HubSecret;
 
-use super::codes::{self, Failure};
-use super::courier::RegistryEncoder;
-use super::routes::{agents, discover, jobs, money, results};
-use super::sides::RegistryFieldMap;
+use super::delivery::RegistryEncoder;
+use super::errors::{self, Failure};
+use super::fields::RegistryFieldMap;
 use super::{ID, examples};
 use crate::adapter::fidelity::FieldMap;
 use crate::adapter::idempotency::{IdempotencyResponses, idempotent_router};
@@ -23,6 +28,9 @@ use crate::adapter::{
 };
 use crate::kit::fields::Malformed;
 use crate::kit::ijson::{self, Json, JsonValue};
+
+/// The result of every handler.
+type HandlerResult = Result<Response, Failure>;
 
 /// The adapter of this protocol.
 pub struct Registry;
@@ -114,7 +122,7 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         at_root: true,
         access: Access::Owner,
         summary: "Transfer credits, or confirm what a job's escrow has paid",
-        handler: || post(money::transfer),
+        handler: || post(payments::transfer),
     },
     Operation {
         method: "POST",
@@ -130,7 +138,7 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         at_root: true,
         access: Access::OwnerOrOperator,
         summary: "Open an account; with the operator key, grant credits",
-        handler: || post(money::open_account),
+        handler: || post(payments::open_account),
     },
     Operation {
         method: "GET",
@@ -138,7 +146,7 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         at_root: true,
         access: Access::OwnerOrOperator,
         summary: "Balance and escrow of an owner",
-        handler: || get(money::account),
+        handler: || get(payments::account),
     },
     Operation {
         method: "GET",
@@ -194,7 +202,7 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         at_root: true,
         access: Access::AnyAgentOrOperator,
         summary: "Payments, newest first",
-        handler: || get(money::audit),
+        handler: || get(payments::audit),
     },
     Operation {
         method: "GET",
@@ -202,7 +210,7 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         at_root: true,
         access: Access::AnyAgentOrOperator,
         summary: "Totals of all accounts, and the balances visible to the caller",
-        handler: || get(money::economy),
+        handler: || get(payments::economy),
     },
     Operation {
         method: "GET",
@@ -238,7 +246,7 @@ impl ProtocolAdapter for Registry {
     }
 
     fn edge_error_response(&self, _: &HubContext, error: EdgeError) -> Response {
-        codes::from_edge(error).into_response()
+        errors::from_edge(error).into_response()
     }
 
     fn recognizes_registration(&self, body: &Json<'_>) -> bool {
@@ -285,12 +293,12 @@ impl IdempotencyResponses for Registry {
     }
 
     fn storage_full(&self, refusal: &Refusal) -> Response {
-        let failure = codes::from_refusal(refusal, codes::RequestKind::Other);
+        let failure = errors::from_refusal(refusal, errors::RequestKind::Other);
         Failure { field: Some("Idempotency-Key".to_owned()), ..failure }.into_response()
     }
 
     fn edge_error(&self, error: EdgeError) -> Response {
-        codes::from_edge(error).into_response()
+        errors::from_edge(error).into_response()
     }
 
     fn redact_secrets(&self, body: &str) -> String {

@@ -13,8 +13,8 @@ use crate::adapter::caller::Caller;
 use crate::adapter::{HubContext, NewAgent, make_aliases, naming};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::{ijson, raw_json, rfc3339};
-use crate::registry::codes::{Failure, RequestKind, from_engine, json_response, with_body_example};
-use crate::registry::proof::{BodyBytes, KnownCaller, OptionalCaller, PathParam, native_agent};
+use crate::registry::errors::{Failure, RequestKind, from_engine, json_response, with_body_example};
+use crate::registry::auth::{BodyBytes, KnownCaller, OptionalCaller, PathParam, native_agent};
 use crate::registry::wire::{RegisterBody, read_path_uuid};
 use crate::registry::{ID, examples, shape, translate};
 

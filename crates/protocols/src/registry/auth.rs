@@ -12,7 +12,7 @@ use rialto_core::world::World;
 use rialto_engine::Idempotency;
 
 use super::ID;
-use super::codes::{self, Failure, RequestKind};
+use super::errors::{self, Failure, RequestKind};
 use super::wire::reserved_prefix;
 use crate::adapter::caller::{Caller, KeyRejection};
 use crate::adapter::idempotency::RequestIdempotency;
@@ -53,7 +53,7 @@ impl FromRequestParts<HubContext> for OptionalCaller {
         let caller = Caller::authenticate(&context.engine, &parts.headers, &parts.extensions);
         let caller = caller.map_err(|bad| match bad {
             KeyRejection::Unknown => Failure::unauthorized(),
-            KeyRejection::Suspended => codes::from_refusal(&Refusal::Suspended, RequestKind::Other),
+            KeyRejection::Suspended => errors::from_refusal(&Refusal::Suspended, RequestKind::Other),
         })?;
         let once = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
         Ok(Self { caller, open: context.settings.registry.open, idempotency: once })
@@ -79,7 +79,7 @@ impl FromRequest<HubContext> for BodyBytes {
     async fn from_request(request: Request<Body>, context: &HubContext) -> Result<Self, Failure> {
         let (parts, body) = request.into_parts();
         let body = body::read_body(&parts.headers, body, context.body_limit).await;
-        body.map(Self).map_err(codes::from_edge)
+        body.map(Self).map_err(errors::from_edge)
     }
 }
 

@@ -18,9 +18,9 @@ use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, JsonValue};
 use crate::kit::query::Query;
-use crate::registry::codes::{json_response, with_body_example};
+use crate::registry::errors::{json_response, with_body_example};
 use crate::registry::examples;
-use crate::registry::proof::{BodyBytes, OptionalCaller};
+use crate::registry::auth::{BodyBytes, OptionalCaller};
 use crate::registry::shape;
 use crate::registry::wire::DECIMALS;
 

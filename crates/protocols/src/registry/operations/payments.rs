@@ -21,8 +21,8 @@ use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson;
 use crate::kit::query::Query;
-use crate::registry::codes::{Failure, RequestKind, from_engine, json_response, with_body_example};
-use crate::registry::proof::{BodyBytes, KnownCaller, PathParam, identity_mismatch};
+use crate::registry::errors::{Failure, RequestKind, from_engine, json_response, with_body_example};
+use crate::registry::auth::{BodyBytes, KnownCaller, PathParam, identity_mismatch};
 use crate::registry::shape::{TransferBody, format_amount};
 use crate::registry::wire::{
     DECIMALS, TransferPost, read_ledger_name, read_owner_name, read_path_owner, read_path_uuid,

@@ -18,11 +18,11 @@ use crate::adapter::{bridge, shown_jobs};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
-use crate::registry::codes::{
+use crate::registry::errors::{
     Failure, RefusedJob, RequestKind, from_engine, json_response, with_body_example,
 };
-use crate::registry::opening::{self, JobOrder, JobPreferences};
-use crate::registry::proof::{BodyBytes, KnownCaller, PathParam, identity_mismatch, native_agent};
+use crate::registry::job::{self, JobOrder, JobPreferences};
+use crate::registry::auth::{BodyBytes, KnownCaller, PathParam, identity_mismatch, native_agent};
 use crate::registry::shape::{self, ForwardedJob};
 use crate::registry::wire::{JobPost, read_path_uuid};
 use crate::registry::{ID, examples};
@@ -120,7 +120,7 @@ async fn open(
         worker,
         preferences: JobPreferences { requester_waits: waits, ..JobPreferences::default() },
     };
-    let opened = opening::open_job(context, order, known.0.idempotency).await;
+    let opened = job::open_job(context, order, known.0.idempotency).await;
     settle(context, opened.map_err(|failure| from_engine(failure, RequestKind::Job))?, wait).await
 }
 
