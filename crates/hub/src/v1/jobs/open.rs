@@ -15,8 +15,7 @@ use rialto_engine::Failure;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson;
-use rialto_protocols::registry::lent::JOB_LIFETIME;
-use rialto_protocols::registry::job::{self, JobOrder, JobPreferences, WorkerChoice};
+use rialto_protocols::registry::job::{self, JOB_LIFETIME, JobOrder, JobPreferences, WorkerChoice};
 use rialto_protocols::registry::wire::{DECIMALS, JobPost, NAME_MAX};
 
 use super::view::{JobView, Viewer};
