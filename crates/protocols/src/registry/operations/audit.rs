@@ -47,7 +47,7 @@ pub async fn audit(
             return Err(Failure::field("?order", "order must be \"newest\" or \"oldest\""));
         }
     };
-    let whose = whose(&context, &known, query.text("owner_id"))?;
+    let whose = listed_owner(&context, &known, query.text("owner_id"))?;
     let wrong = |failure| from_engine(failure, RequestKind::Other);
     let (newest, all) =
         context.engine.with_world(|world| match whose.and_then(|id| world.owner(id)) {
@@ -221,7 +221,7 @@ impl LedgerScan {
 }
 
 /// The owner whose payments are listed: all owners for the operator and on an open hub.
-fn whose(
+fn listed_owner(
     context: &HubContext,
     known: &KnownCaller,
     named: Option<&str>,

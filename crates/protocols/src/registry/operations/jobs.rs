@@ -43,7 +43,7 @@ pub async fn create_job(
 ) -> HandlerResult {
     let wait = wait(&read_query(raw)?)?;
     let wire = JobPost::read(&sent.0).map_err(with_body_example(JOB_EXAMPLE))?;
-    ask(&context, known, wire, wait).await
+    request_job(&context, known, wire, wait).await
 }
 
 /// `POST /agents/{agent_id}/jobs`: the path names the worker.
@@ -61,7 +61,7 @@ pub async fn create_job_for_agent(
         return Err(Failure::field("/agent_id", "agent_id differs from the one in the path"));
     }
     wire.agent_id = Some(agent);
-    ask(&context, known, wire, wait).await
+    request_job(&context, known, wire, wait).await
 }
 
 /// `?wait=`: how long the caller wants to wait, in seconds.
@@ -70,7 +70,7 @@ fn wait(query: &Query) -> Result<Option<Duration>, Malformed> {
     Ok(seconds.map(|seconds| Duration::from_secs(seconds.unsigned_abs())))
 }
 
-async fn ask(
+async fn request_job(
     context: &HubContext,
     known: KnownCaller,
     wire: JobPost,
@@ -116,7 +116,8 @@ async fn open(
         preferences: JobPreferences { requester_waits: waits, ..JobPreferences::default() },
     };
     let opened = job::open_job(context, order, known.0.idempotency).await;
-    settle(context, opened.map_err(|failure| from_engine(failure, RequestKind::Job))?, wait).await
+    let job = opened.map_err(|failure| from_engine(failure, RequestKind::Job))?;
+    wait_and_respond(context, job, wait).await
 }
 
 /// The requester: the key's agent, or on an open hub the one the body names.
@@ -146,8 +147,11 @@ fn requester(
 
 /// Waits for the worker as long as the caller asked, or for the default time, and answers with the
 /// current state.
-async fn settle(context: &HubContext, job: Arc<Job>, wait: Option<Duration>) -> HandlerResult {
-    let mut job = job;
+async fn wait_and_respond(
+    context: &HubContext,
+    mut job: Arc<Job>,
+    wait: Option<Duration>,
+) -> HandlerResult {
     let usual = Duration::from_millis(context.settings.registry.sync_wait.0.unsigned_abs());
     if !job.state.is_final() && (wait.is_some() || !job.pending) {
         let now = match wait {
@@ -199,7 +203,11 @@ fn job_response(context: &HubContext, job: &Job, status: u16) -> Response {
 }
 
 /// A job of this protocol by its id, if the caller may see it.
-async fn seen(context: &HubContext, known: &KnownCaller, id: &str) -> Result<Arc<Job>, Failure> {
+async fn visible_job(
+    context: &HubContext,
+    known: &KnownCaller,
+    id: &str,
+) -> Result<Arc<Job>, Failure> {
     let id = read_path_uuid(id, "job_id")?;
     let job = find_job_by_any_id(context, id).await?;
     let allowed = match known.0.caller {
@@ -228,7 +236,7 @@ pub async fn show(
     known: KnownCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    let job = seen(&context, &known, &id).await?;
+    let job = visible_job(&context, &known, &id).await?;
     let status = if job.state.is_final() { 200 } else { 202 };
     Ok(job_response(&context, &job, status))
 }
@@ -239,7 +247,7 @@ pub async fn cancel(
     known: KnownCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    let job = seen(&context, &known, &id).await?;
+    let job = visible_job(&context, &known, &id).await?;
     let by = match (known.0.caller, &job.requester) {
         (Caller::Agent(agent), _) => Canceller::Agent(agent),
         (_, Requester::Agent(agent)) => Canceller::Agent(*agent),
@@ -283,7 +291,7 @@ pub async fn fetch_jobs(
         told.as_mut().enable();
         let jobs = hand_over(&context, agent).await?;
         if !jobs.is_empty() || tokio::time::timeout_at(until, told).await.is_err() {
-            return Ok(work(&context, &jobs));
+            return Ok(jobs_response(&context, &jobs));
         }
     }
 }
@@ -310,7 +318,7 @@ async fn hand_over(context: &HubContext, agent: AgentId) -> Result<Vec<Arc<Job>>
     }
 }
 
-fn work(context: &HubContext, jobs: &[Arc<Job>]) -> Response {
+fn jobs_response(context: &HubContext, jobs: &[Arc<Job>]) -> Response {
     let shown = |world: &_| jobs.iter().map(|job| forward_job(context, world, job)).collect();
     json_response(200, &JobsAnswer { jobs: context.engine.with_world(shown) })
 }

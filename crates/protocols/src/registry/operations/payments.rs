@@ -121,7 +121,7 @@ fn owner_name(world: &World, id: OwnerId) -> String {
 }
 
 /// An owner's name as the ledger has it.
-fn owner_called(context: &HubContext, typed: String) -> String {
+fn canonical_owner(context: &HubContext, typed: String) -> String {
     context.engine.with_world(|world| naming::canonical_owner_name(world, typed))
 }
 
@@ -156,9 +156,10 @@ pub async fn open_account(
     let f = Fields::read(&body, "").map_err(&whole)?;
     let amount = f.credits("initial_balance", DECIMALS)?.unwrap_or(Credits::ZERO);
     let command = if known.0.is_operator() {
-        Command::Grant { name: owner_called(&context, read_ledger_name(&f, "owner_id")?), amount }
+        let name = canonical_owner(&context, read_ledger_name(&f, "owner_id")?);
+        Command::Grant { name, amount }
     } else {
-        let name = owner_called(&context, read_owner_name(&f, "owner_id")?);
+        let name = canonical_owner(&context, read_owner_name(&f, "owner_id")?);
         if !context.engine.with_world(|world| known.speaks_for(world, &name)) {
             return Err(identity_mismatch());
         }
@@ -180,7 +181,7 @@ pub async fn account(
     known: KnownCaller,
     PathParam(name): PathParam,
 ) -> HandlerResult {
-    let name = owner_called(&context, read_path_owner(&name)?.to_owned());
+    let name = canonical_owner(&context, read_path_owner(&name)?.to_owned());
     let owner = context.engine.with_world(|world| {
         let allowed = known.0.is_operator() || known.speaks_for(world, &name);
         world.owner_by_name(&name).filter(|_| allowed).and_then(|id| world.owner(id).cloned())
