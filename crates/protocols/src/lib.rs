@@ -17,7 +17,7 @@ pub mod relay;
 /// Every protocol the hub speaks.
 #[cfg(feature = "server")]
 pub const ALL: &[&dyn adapter::ProtocolAdapter] = &[
-    &registry::face::Registry,
+    &registry::Registry,
     &relay::face::Relay,
     &agora::face::Agora,
     &openclaw::face::Openclaw,

@@ -55,8 +55,8 @@ pub const CHECKED: &[(&str, usize)] = &[
     ("crates/hub/src/v1/jobs/open.rs", 1),
     ("crates/protocols/src/agora/intake.rs", 1),
     ("crates/protocols/src/openclaw/routes/identity.rs", 1),
-    ("crates/protocols/src/registry/routes/agents.rs", 1),
-    ("crates/protocols/src/registry/routes/jobs.rs", 1),
+    ("crates/protocols/src/registry/operations/agents.rs", 1),
+    ("crates/protocols/src/registry/operations/jobs.rs", 1),
     ("crates/protocols/src/relay/routes/agents.rs", 1),
 ];
 

@@ -6,60 +6,155 @@
 pub mod wire;
 
 #[cfg(feature = "server")]
-mod codes;
+mod auth;
 #[cfg(feature = "server")]
-mod courier;
+mod delivery;
 #[cfg(feature = "server")]
-mod examples;
+mod errors;
 #[cfg(feature = "server")]
-pub mod face;
+mod fields;
 #[cfg(feature = "server")]
-pub mod lent;
+pub mod job;
 #[cfg(feature = "server")]
-pub mod opening;
+mod operations;
 #[cfg(feature = "server")]
 pub mod owners;
 #[cfg(feature = "server")]
-mod proof;
-#[cfg(feature = "server")]
-mod routes;
-#[cfg(feature = "server")]
-mod shape;
-#[cfg(feature = "server")]
-mod sides;
+mod settings;
 #[cfg(all(test, feature = "server"))]
 mod tests;
-#[cfg(feature = "server")]
-mod token;
 #[cfg(feature = "server")]
 mod translate;
 
 use rialto_core::alias::Protocol;
-use rialto_core::time::Millis;
+#[cfg(feature = "server")]
+use {
+    self::delivery::RegistryEncoder,
+    self::errors::Failure,
+    self::fields::RegistryFieldMap,
+    self::operations::OPERATIONS,
+    crate::adapter::fidelity::FieldMap,
+    crate::adapter::idempotency::{IdempotencyResponses, idempotent_router},
+    crate::adapter::operation::describe_operations,
+    crate::adapter::{EdgeError, HubContext, NewAgent, OperationInfo, ProtocolAdapter, naming},
+    crate::kit::ijson::{self, Json, JsonValue},
+    axum::Router,
+    axum::response::{IntoResponse, Response},
+    rialto_core::refusal::Refusal,
+    rialto_engine::delivery::DeliveryEncoder,
+    rialto_engine::secret::HubSecret,
+    serde_json::value::RawValue,
+    std::collections::BTreeMap,
+    std::sync::Arc,
+};
+
+#[cfg(feature = "server")]
+pub use settings::Settings;
 
 /// The protocol's id.
 pub const ID: Protocol = Protocol::new("registry");
 
-/// Operator settings.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Accept the identity that a body claims, without proof.
-    pub open: bool,
-    /// How long a request waits for its job's result.
-    pub sync_wait: Millis,
-    /// How long an assigned worker may stay silent.
-    pub lease: Millis,
-    /// Show the hub's URL instead of the agent's own.
-    pub hide_endpoints: bool,
+/// The adapter of this protocol.
+#[cfg(feature = "server")]
+pub struct Registry;
+
+#[cfg(feature = "server")]
+impl ProtocolAdapter for Registry {
+    fn id(&self) -> Protocol {
+        ID
+    }
+
+    fn routes(&self, hub_context: &HubContext) -> Router {
+        idempotent_router(OPERATIONS.iter(), hub_context, &Registry)
+    }
+
+    fn root_routes(&self, hub_context: &HubContext) -> Router {
+        // Two protocols register at the root. The hub tells their registrations apart.
+        let rows = OPERATIONS.iter().filter(|row| row.at_root && row.path != "/register");
+        idempotent_router(rows, hub_context, &Registry)
+    }
+
+    fn operations(&self) -> Vec<OperationInfo> {
+        describe_operations(ID, OPERATIONS)
+    }
+
+    fn delivery_encoder(&self, hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        Arc::new(RegistryEncoder { context: hub_context.clone() })
+    }
+
+    fn edge_error_response(&self, _: &HubContext, error: EdgeError) -> Response {
+        errors::from_edge(error).into_response()
+    }
+
+    fn recognizes_registration(&self, body: &Json<'_>) -> bool {
+        let named =
+            ["agent_name", "owner_id", "skills"].iter().any(|name| body.get(name).is_some());
+        let by_uuid = body.get("agent_id").is_some_and(|id| match id.value() {
+            JsonValue::String(text) => text.parse::<uuid::fmt::Hyphenated>().is_ok(),
+            _ => false,
+        });
+        named || by_uuid
+    }
+
+    fn registration_example(&self) -> Option<&'static str> {
+        Some(errors::REGISTRATION_EXAMPLE)
+    }
+
+    fn field_map(&self) -> &'static dyn FieldMap {
+        &RegistryFieldMap
+    }
+
+    fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
+        let name = if taken {
+            naming::fallback_alias_uuid(secret, new.home, new.native)
+        } else {
+            naming::alias_uuid(new.home, new.native)
+        };
+        Some(name.to_string())
+    }
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            open: false,
-            sync_wait: Millis::seconds(30),
-            lease: Millis::minutes(10),
-            hide_endpoints: false,
+#[cfg(feature = "server")]
+impl IdempotencyResponses for Registry {
+    fn namespace(&self) -> &'static str {
+        "registry"
+    }
+
+    fn invalid_key(&self) -> Response {
+        let message = "Idempotency-Key must have 1 to 256 characters";
+        Failure::field("Idempotency-Key", message).into_response()
+    }
+
+    fn body_mismatch(&self, _: &[u8]) -> Response {
+        let text = "this Idempotency-Key was used with another body";
+        Failure::new(422, "IDEMPOTENCY_CONFLICT", text).into_response()
+    }
+
+    fn storage_full(&self, refusal: &Refusal) -> Response {
+        let failure = errors::from_refusal(refusal, errors::RequestKind::Other);
+        Failure { field: Some("Idempotency-Key".to_owned()), ..failure }.into_response()
+    }
+
+    fn edge_error(&self, error: EdgeError) -> Response {
+        errors::from_edge(error).into_response()
+    }
+
+    fn redact_secrets(&self, body: &str) -> String {
+        // Raw members keep every digit of every amount.
+        type Members = BTreeMap<String, Box<RawValue>>;
+        let Ok(mut members) = serde_json::from_str::<Members>(body) else { return body.to_owned() };
+        let had =
+            ["api_key", "webhook_secret"].iter().filter(|name| members.remove(**name).is_some());
+        if had.count() == 0 {
+            return body.to_owned();
         }
+        serde_json::to_string(&members).unwrap_or_default()
+    }
+
+    fn claimed_caller(&self, body: &[u8]) -> Option<String> {
+        let json = ijson::read(body).ok()?;
+        let names = ["orchestrator_id", "from_owner", "agent_id", "owner_id"];
+        let named = names.iter().find_map(|name| json.get(name))?;
+        Some(format!("said {}", named.raw()))
     }
 }

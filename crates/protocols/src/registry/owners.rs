@@ -25,12 +25,8 @@ pub fn owner_skeletons(name: &str) -> Vec<String> {
             let looks = confusables::skeletons(name);
             let reserved =
                 |look: &String| RESERVED_LOOKS.iter().any(|begins| look.starts_with(begins));
-            match looks.iter().any(reserved) {
-                // A name that imitates a reserved prefix gets the hub's skeleton, and is never
-                // free.
-                true => vec![HUB.to_owned()],
-                false => looks,
-            }
+            // A name that imitates a reserved prefix gets the hub's skeleton, and is never free.
+            if looks.iter().any(reserved) { vec![HUB.to_owned()] } else { looks }
         }
     }
 }

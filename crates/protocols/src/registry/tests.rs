@@ -1,6 +1,6 @@
 //! Tests that need no hub: the spec's examples are read, and our own examples are valid.
 
-use super::examples;
+use super::errors::REGISTRATION_EXAMPLE;
 use super::wire::{JobPost, JobStatus, RegisterBody, ResultPost, TransferPost};
 use crate::kit::fields::Malformed;
 
@@ -65,7 +65,7 @@ fn the_specs_result_and_transfer_are_read_field_by_field() {
 
 #[test]
 fn the_whole_registration_we_show_is_one_we_take() {
-    let read = RegisterBody::read(examples::REGISTRATION.as_bytes()).expect("it is good");
+    let read = RegisterBody::read(REGISTRATION_EXAMPLE.as_bytes()).expect("it is good");
     assert_eq!(read.skills.len(), 1);
 }
 

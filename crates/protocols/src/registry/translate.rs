@@ -1,25 +1,34 @@
-//! Translates this protocol's requests to commands.
+//! Translates this protocol's requests to commands, and jobs to its results and forwarded jobs.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use rialto_core::agent::key::KeyHash;
 use rialto_core::agent::{Liveness, Skill};
+use rialto_core::alias::{Digest, Protocol};
 use rialto_core::command::{
     Actor, Command, JobRef, OpenJob, Pay, Registration, ReportResult, UnfitAgent,
 };
 use rialto_core::id::AgentId;
-use rialto_core::job::{Cause, Policy, Selection};
+use rialto_core::job::{Cause, DEFAULT_PRIORITY, Job, Policy, Selection, State};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::time::{Millis, Timestamp};
+use rialto_core::world::World;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::codes::cause_of_code;
-use super::opening::{JobOrder, WorkerChoice};
-use super::shape;
-use super::wire::{JobPost, JobStatus, RegisterBody, ResultPost, SkillOffer, TransferPost};
+use super::auth::callback_token;
+use super::errors::{cause_of_code, code_of_cause};
+use super::job::{JOB_LIFETIME, JobOrder, WorkerChoice, requester_name, skill_name};
+use super::wire::{
+    CURRENCY, DECIMALS, JobPost, JobStatus, PassthroughMembers, RegisterBody, ResultPost,
+    SkillOffer, TransferPost,
+};
 use super::{ID, Settings};
-
-/// An unfinished job expires after this time, whatever its workers do.
-pub const JOB_LIFETIME: Millis = Millis::hours(24);
+use crate::adapter::{HubContext, bridge, fidelity};
+use crate::kit::{raw_json, rfc3339};
 
 /// Amounts here have two decimals.
 const PRICE_STEP: PriceStep = PriceStep { decimals: 2, minimum: Credits::ZERO };
@@ -28,12 +37,12 @@ pub fn register_agent(
     wire: RegisterBody,
     native: Uuid,
     actor: Actor,
-    aliases: Vec<(rialto_core::alias::Protocol, String)>,
+    aliases: Vec<(Protocol, String)>,
     key: KeyHash,
 ) -> Command {
     let card = serde_json::json!({
         "version": wire.version,
-        "timestamp_utc": wire.timestamp_utc.map(crate::kit::rfc3339::format_seconds),
+        "timestamp_utc": wire.timestamp_utc.map(rfc3339::format_seconds),
     });
     let reached = wire.api_endpoint.as_deref().is_some_and(is_callable);
     Command::Register(Box::new(Registration {
@@ -120,7 +129,7 @@ pub fn open_job(
         deadline: wishes.deadline.unwrap_or(now.plus(JOB_LIFETIME)),
         lease: settings.lease,
         wanted_by: None,
-        priority: rialto_core::job::DEFAULT_PRIORITY,
+        priority: DEFAULT_PRIORITY,
         callback: wire.callback_url,
         input_error: None,
         meta: serde_json::to_string(&wire.passthrough).unwrap_or_default(),
@@ -131,9 +140,9 @@ pub fn open_job(
 
 /// The digest of the request and its worker: a worker named in the path counts like one in the
 /// body.
-fn content(wire: &JobPost, worker: Option<AgentId>) -> rialto_core::alias::Digest {
+fn content(wire: &JobPost, worker: Option<AgentId>) -> Digest {
     let worker = worker.map_or(0, |worker| worker.0).to_be_bytes();
-    rialto_core::alias::Digest::of(&[&wire.content.0, &worker])
+    Digest::of(&[&wire.content.0, &worker])
 }
 
 /// A worker's result of a job, whichever way it came.
@@ -154,9 +163,9 @@ pub fn report_result(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
         // A worker that names no cost wants its price, which caps the payment anyway.
         cost: wire.execution_cost.unwrap_or(Credits::MAX),
         took: Millis(wire.execution_time_ms),
-        cause: (!ok).then(|| cause_of_code(wire.error_code.as_deref())),
+        cause: (!ok).then(|| wire.error_code.as_deref().map_or(Cause::Execution, cause_of_code)),
         text: (!ok).then(|| wire.error_message.unwrap_or_else(|| silent.to_owned())),
-        meta: warned.then(|| shape::write_warnings(&wire.warnings)),
+        meta: warned.then(|| write_warnings(&wire.warnings)),
         content: wire.content,
     }))
 }
@@ -183,7 +192,7 @@ pub fn report_unusable_answer(job: JobRef, by: AgentId, answer: UnusableAnswer) 
         took: Millis(0),
         cause: Some(Cause::Unusable),
         meta: None,
-        content: rialto_core::alias::Digest::of(&[b"unusable", why.as_bytes()]),
+        content: Digest::of(&[b"unusable", why.as_bytes()]),
         text: Some(why),
     }))
 }
@@ -200,4 +209,132 @@ pub fn transfer_credits(wire: TransferPost, fresh: Uuid, open_payee: bool) -> Co
         open_payee,
         content: wire.content,
     }))
+}
+
+/// An amount with two decimals; finer ones are rounded down, as balances are.
+pub fn format_amount(amount: Credits) -> Box<RawValue> {
+    raw_json::amount(amount.floor(DECIMALS), DECIMALS)
+}
+
+/// A job's result, or that there is none yet.
+#[derive(Serialize)]
+pub struct ResultBody<'a> {
+    job_id: &'a str,
+    agent_id: Option<String>,
+    status: &'static str,
+    output_data: Option<Box<RawValue>>,
+    execution_cost: Box<RawValue>,
+    execution_time_ms: i64,
+    error_message: Option<&'a str>,
+    error_code: Option<&'static str>,
+    timestamp_utc: String,
+    /// The worker's figures that could not be used, and what is used instead.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+/// The stored warnings about figures that could not be used.
+#[derive(Serialize, Deserialize)]
+struct StoredWarnings<'a> {
+    warnings: Cow<'a, [String]>,
+}
+
+/// The same as JSON text.
+fn write_warnings(warnings: &[String]) -> String {
+    serde_json::to_string(&StoredWarnings { warnings: warnings.into() }).unwrap_or_default()
+}
+
+/// Warnings for the worker of a job about its figures; none for workers of other protocols.
+pub fn read_warnings(world: &World, job: &Job) -> Vec<String> {
+    let own = job.worker().and_then(|id| world.agent(id)).is_some_and(|agent| agent.home == ID);
+    let words = job.result.as_ref().and_then(|report| report.meta.as_deref()).filter(|_| own);
+    let kept = words.and_then(|words| serde_json::from_str::<StoredWarnings<'_>>(words).ok());
+    kept.map(|kept| kept.warnings.into_owned()).unwrap_or_default()
+}
+
+/// A job's status: one of the three of this protocol.
+pub fn job_status(job: &Job) -> JobStatus {
+    match job.state {
+        State::Completed => JobStatus::Success,
+        State::Failed | State::Expired | State::Cancelled | State::Withdrawn => JobStatus::Failure,
+        State::Open
+        | State::Queued
+        | State::Negotiating
+        | State::Deferred { .. }
+        | State::Assigned
+        | State::Running => JobStatus::Pending,
+    }
+}
+
+/// The result body of a job.
+pub fn result_body<'a>(world: &World, job: &'a Job) -> ResultBody<'a> {
+    let status = job_status(job);
+    let report = job.result.as_ref();
+    let worker = job.worker().and_then(|id| world.alias_of(id, ID)).map(str::to_owned);
+    let cause = report.and_then(|report| report.cause);
+    let text = report.and_then(|report| report.text.as_deref());
+    let failed = status == JobStatus::Failure;
+    ResultBody {
+        job_id: &job.foreign_id,
+        agent_id: worker,
+        status: status.as_str(),
+        output_data: report.and_then(|r| r.output.as_deref()).map(raw_json::verbatim),
+        execution_cost: format_amount(report.map_or(Credits::ZERO, |report| report.paid)),
+        execution_time_ms: report.map_or(0, |report| report.duration.0),
+        error_message: failed.then(|| text.unwrap_or("the agent gave no error message")),
+        error_code: cause.and_then(code_of_cause),
+        timestamp_utc: rfc3339::format_seconds(job.ended_at.unwrap_or(job.opened_at)),
+        warnings: read_warnings(world, job),
+    }
+}
+
+/// A job as its worker gets it: the requester's own text except for the callback URL.
+#[derive(Serialize)]
+pub struct ForwardedJob {
+    pub job_id: String,
+    pub orchestrator_id: String,
+    pub skill_name: String,
+    pub input_data: Box<RawValue>,
+    pub budget: Box<RawValue>,
+    pub currency: &'static str,
+    pub callback_url: String,
+    pub timestamp_utc: String,
+    #[serde(flatten)]
+    pub more: BTreeMap<String, Box<RawValue>>,
+}
+
+pub fn forward_job(context: &HubContext, world: &World, job: &Job) -> ForwardedJob {
+    let native = job.origin == ID;
+    let agreed = job.assignment.map_or(job.budget, |turn| turn.price);
+    // What another protocol stores there is not for this one's agents, except members that protocol
+    // does not define itself (B11).
+    let rest: PassthroughMembers = if native {
+        serde_json::from_str(&job.meta).unwrap_or_default()
+    } else {
+        let mut more = meta_member(fidelity::extras(job));
+        let bridge = raw_json::verbatim(&bridge::bridge_of_requester(world, job));
+        more.insert(bridge::MEMBER.to_owned(), bridge);
+        PassthroughMembers { timestamp_utc: None, more }
+    };
+    ForwardedJob {
+        // A requester of another protocol keeps its own id; the worker sees the hub's.
+        job_id: if native { job.foreign_id.clone() } else { job.uuid.to_string() },
+        orchestrator_id: requester_name(world, job),
+        skill_name: skill_name(world, job),
+        input_data: raw_json::verbatim(&job.input),
+        budget: format_amount(if native { job.budget } else { agreed }),
+        currency: CURRENCY,
+        callback_url: format!(
+            "{}/registry/callbacks/{}",
+            context.hub_url,
+            callback_token(context.engine.hub_secret(), job)
+        ),
+        timestamp_utc: rest.timestamp_utc.unwrap_or_else(|| rfc3339::format_seconds(job.opened_at)),
+        more: rest.more,
+    }
+}
+
+/// Members that this protocol has no field for, under `meta`.
+pub fn meta_member(extras: Option<String>) -> BTreeMap<String, Box<RawValue>> {
+    extras.map(|extras| ("meta".to_owned(), raw_json::verbatim(&extras))).into_iter().collect()
 }

@@ -15,8 +15,7 @@ use rialto_engine::Failure;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson;
-use rialto_protocols::registry::lent::JOB_LIFETIME;
-use rialto_protocols::registry::opening::{self, JobOrder, JobPreferences, WorkerChoice};
+use rialto_protocols::registry::job::{self, JOB_LIFETIME, JobOrder, JobPreferences, WorkerChoice};
 use rialto_protocols::registry::wire::{DECIMALS, JobPost, NAME_MAX};
 
 use super::view::{JobView, Viewer};
@@ -113,7 +112,7 @@ pub async fn open_job(
     }
     let order =
         JobOrder { request: wire, requester: Requester::Agent(by.id), worker, preferences: wishes };
-    let job = opening::open_job(&context, order, by.once).await?;
+    let job = job::open_job(&context, order, by.once).await?;
     let job = wait_or_mark_pending(&context, by.id, job, at_most).await?;
     let mut answer = json_response(StatusCode::CREATED, &JobView::full(&job, Viewer::Requester));
     if let Ok(id) = HeaderValue::from_str(&job.uuid.to_string()) {

@@ -12,7 +12,7 @@ use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson::{self, Json};
-use rialto_protocols::registry::lent;
+use rialto_protocols::registry::job::{canonical_bytes, cause_of_code};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -70,7 +70,7 @@ impl ResultRequest {
         }
         let (cost, took) = (cost.unwrap_or(None), took.unwrap_or(None));
         let meaning = match &outcome {
-            Ok(output) => [b"done".to_vec(), lent::canonical_bytes(output)],
+            Ok(output) => [b"done".to_vec(), canonical_bytes(output)],
             Err(failed) => [format!("{:?}", failed.cause).into_bytes(), failed.text.clone().into()],
         };
         let micros = cost.map_or(-1, Credits::micros).to_be_bytes();
@@ -109,7 +109,7 @@ impl FailureReport {
         let code = f.name("code", CODE_MAX)?;
         let own = parse_text(f, "message")?;
         let text = own.unwrap_or_else(|| code.unwrap_or(DEFAULT_FAILURE_TEXT).to_owned());
-        let by_code = code.map_or(Cause::Execution, lent::cause_of_code);
+        let by_code = code.map_or(Cause::Execution, cause_of_code);
         let cause = match f.text("cause")? {
             None | Some("execution") => by_code,
             Some("invalid_input") => Cause::Policy,

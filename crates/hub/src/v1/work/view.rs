@@ -3,7 +3,7 @@
 use rialto_core::job::Job;
 use rialto_core::world::World;
 use rialto_protocols::kit::raw_json;
-use rialto_protocols::registry::lent;
+use rialto_protocols::registry::job::{requester_name, skill_name};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -39,9 +39,9 @@ impl WorkView {
         Some(Self {
             id: job.uuid,
             epoch: job.epoch,
-            skill: lent::skill_name(world, job),
+            skill: skill_name(world, job),
             input: raw_json::verbatim(&job.input),
-            requester: lent::requester_name(world, job),
+            requester: requester_name(world, job),
             protocol: job.origin.to_string(),
             budget: format_amount(if at_home { job.budget } else { turn.price }),
             price: format_amount(turn.price),

@@ -1,4 +1,5 @@
-//! Opens a job, for any requester and from any API.
+//! Jobs of this protocol, for its own operations and for the hub's /v1 API: opens them, for any
+//! requester, and names their parties.
 
 use std::sync::Arc;
 
@@ -6,14 +7,20 @@ use rialto_core::answer::Answer;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Requester};
 use rialto_core::refusal::Refusal;
-use rialto_core::time::Timestamp;
+use rialto_core::time::{Millis, Timestamp};
+use rialto_core::world::World;
 use rialto_engine::{Failure as EngineFailure, Idempotency};
 
 use super::ID;
+pub use super::errors::cause_of_code;
 use super::translate::{self, GeneratedIds};
-use super::wire::JobPost;
+use super::wire::{JobPost, write_canonical};
 use crate::adapter::HubContext;
 use crate::adapter::input_check::{self, InputCheck};
+use crate::kit::ijson;
+
+/// An unfinished job expires after this time, whatever its workers do.
+pub const JOB_LIFETIME: Millis = Millis::hours(24);
 
 /// A job, its requester and its worker.
 pub struct JobOrder {
@@ -61,4 +68,29 @@ pub async fn open_job(
         Answer::Job { job, .. } => Ok(job),
         _ => Err(Refusal::NotFound.into()),
     }
+}
+
+/// The worker's name for the requested skill.
+pub fn skill_name(world: &World, job: &Job) -> String {
+    let worker = job.worker().and_then(|worker| world.agent(worker));
+    let skill = worker.and_then(|worker| worker.skill_for(job));
+    skill.map_or_else(|| job.skill.clone(), |skill| skill.name.clone())
+}
+
+/// The requester's name in this protocol.
+pub fn requester_name(world: &World, job: &Job) -> String {
+    match &job.requester {
+        Requester::Agent(id) => world.alias_of(*id, ID).unwrap_or_default().to_owned(),
+        Requester::Guest(name) => name.clone(),
+    }
+}
+
+/// The canonical bytes of JSON text: independent of spacing, member order and escapes.
+pub fn canonical_bytes(text: &str) -> Vec<u8> {
+    let mut meaning = Vec::new();
+    match ijson::read(text.as_bytes()) {
+        Ok(json) => write_canonical(&json, &mut meaning),
+        Err(_) => meaning.extend(text.as_bytes()),
+    }
+    meaning
 }

@@ -1,22 +1,34 @@
-//! Authenticates callers. The key proves the identity; an open hub also accepts the identity a body
-//! claims, but only for agents native to this protocol.
+//! Authentication: the keys of callers, and the callback tokens of jobs.
+//!
+//! The key proves the identity; an open hub also accepts the identity a body claims, but only for
+//! agents native to this protocol.
 
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
+use hmac::{Hmac, KeyInit, Mac};
 use rialto_core::command::Actor;
 use rialto_core::id::{AgentId, OwnerId};
+use rialto_core::job::Job;
 use rialto_core::refusal::Refusal;
 use rialto_core::world::World;
 use rialto_engine::Idempotency;
+use rialto_engine::secret::HubSecret;
+use sha2::Sha256;
+use uuid::Uuid;
 
 use super::ID;
-use super::codes::{self, Failure, RequestKind};
+use super::errors::{self, Failure, RequestKind};
 use super::wire::reserved_prefix;
 use crate::adapter::caller::{Caller, KeyRejection};
 use crate::adapter::idempotency::RequestIdempotency;
 use crate::adapter::{HubContext, body};
+
+/// The length in bytes of the truncated MAC of a callback token: 128 bits.
+const MAC_LEN: usize = 16;
 
 /// Any caller, with a valid key or none; a bad key is refused before the body is read.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +65,9 @@ impl FromRequestParts<HubContext> for OptionalCaller {
         let caller = Caller::authenticate(&context.engine, &parts.headers, &parts.extensions);
         let caller = caller.map_err(|bad| match bad {
             KeyRejection::Unknown => Failure::unauthorized(),
-            KeyRejection::Suspended => codes::from_refusal(&Refusal::Suspended, RequestKind::Other),
+            KeyRejection::Suspended => {
+                errors::from_refusal(&Refusal::Suspended, RequestKind::Other)
+            }
         })?;
         let once = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
         Ok(Self { caller, open: context.settings.registry.open, idempotency: once })
@@ -79,7 +93,7 @@ impl FromRequest<HubContext> for BodyBytes {
     async fn from_request(request: Request<Body>, context: &HubContext) -> Result<Self, Failure> {
         let (parts, body) = request.into_parts();
         let body = body::read_body(&parts.headers, body, context.body_limit).await;
-        body.map(Self).map_err(codes::from_edge)
+        body.map(Self).map_err(errors::from_edge)
     }
 }
 
@@ -165,4 +179,50 @@ pub fn native_agent(world: &World, name: &str) -> Option<AgentId> {
 
 pub fn identity_mismatch() -> Failure {
     Failure::forbidden("the body names an agent or owner that this key does not belong to")
+}
+
+/// The content of a callback token: a URL for late results, valid for one job and one assignment.
+///
+/// A token is the job's public id, the assignment's epoch, and a MAC over both. Nothing about it is
+/// stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallbackToken {
+    pub job: Uuid,
+    pub epoch: u32,
+}
+
+/// The token of a job's current assignment.
+pub fn callback_token(secret: &HubSecret, job: &Job) -> String {
+    let token = CallbackToken { job: job.uuid, epoch: job.epoch };
+    let mut bytes = token.bytes();
+    bytes.extend(token.mac(secret).finalize().into_bytes().iter().take(MAC_LEN));
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// The content of a token, if this hub made it.
+pub fn read_callback_token(secret: &HubSecret, text: &str) -> Option<CallbackToken> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+    let (job, rest) = bytes.split_first_chunk::<16>()?;
+    let (epoch, mac) = rest.split_first_chunk::<4>()?;
+    let token = CallbackToken { job: Uuid::from_bytes(*job), epoch: u32::from_be_bytes(*epoch) };
+    if mac.len() != MAC_LEN {
+        return None;
+    }
+    token.mac(secret).verify_truncated_left(mac).ok()?;
+    Some(token)
+}
+
+impl CallbackToken {
+    fn bytes(self) -> Vec<u8> {
+        let mut bytes = self.job.as_bytes().to_vec();
+        bytes.extend(self.epoch.to_be_bytes());
+        bytes
+    }
+
+    fn mac(self, secret: &HubSecret) -> Hmac<Sha256> {
+        let key = secret.derive("rialto registry callback v1", "token");
+        let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("HMAC takes keys of any length");
+        mac.update(&self.bytes());
+        mac
+    }
 }

@@ -1,20 +1,21 @@
-//! Errors of this protocol: refusals as code, status and the error body of its book.
+//! Errors of this protocol: refusals as code, status and error body, with a valid example of an
+//! invalid field.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use rialto_core::job::Cause;
+use rialto_core::money::Credits;
 use rialto_core::refusal::{Refusal, Retry};
 use rialto_core::time::Timestamp;
 use rialto_engine::Failure as EngineFailure;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::examples;
+use super::wire::DECIMALS;
 use crate::adapter::EdgeError;
 use crate::kit::fields::Malformed;
 use crate::kit::{raw_json, rfc3339};
-use rialto_core::money::Credits;
 
 pub const INVALID_REQUEST: &str = "INVALID_REQUEST";
 pub const TRANSFER_FAILED: &str = "TRANSFER_FAILED";
@@ -22,6 +23,22 @@ pub const AGENT_OFFLINE: &str = "AGENT_OFFLINE";
 pub const EXECUTION_ERROR: &str = "EXECUTION_ERROR";
 pub const SKILL_MISMATCH: &str = "SKILL_MISMATCH";
 pub const BUDGET_INSUFFICIENT: &str = "BUDGET_INSUFFICIENT";
+
+/// A registration that succeeds as it is.
+pub const REGISTRATION_EXAMPLE: &str = r#"{"agent_name":"Text-Analyst","owner_id":"acme","api_endpoint":"https://agent.example","skills":[{"skill_name":"analyze_text","description":"Finds names and numbers","cost_per_call":0.10,"input_schema":{"text":"string"},"output_schema":{"entities":"list"}}],"version":"0.1"}"#;
+/// A complete job.
+pub const JOB_EXAMPLE: &str = r#"{"job_id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf6","orchestrator_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f","skill_name":"analyze_text","input_data":{"text":"Revenue for Q3 was 42000"},"budget":0.15,"currency":"chorus_credits_v1"}"#;
+/// A complete result.
+pub const RESULT_EXAMPLE: &str = r#"{"job_id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf6","agent_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f","status":"SUCCESS","output_data":{"entities":[]},"execution_cost":0.10,"execution_time_ms":1250,"error_message":null}"#;
+/// A complete transfer.
+pub const TRANSFER_EXAMPLE: &str = r#"{"transfer_id":"0e37df36-f698-41e6-8a1c-0d2f6e2c7a10","from_owner":"acme","to_owner":"globex","amount":0.10}"#;
+/// A complete discovery query.
+pub const DISCOVERY_EXAMPLE: &str =
+    r#"{"skill":"analyze_text","min_reputation":40,"max_cost":0.20}"#;
+/// A complete heartbeat.
+pub const HEARTBEAT_EXAMPLE: &str = r#"{"agent_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f"}"#;
+/// A complete account.
+pub const ACCOUNT_EXAMPLE: &str = r#"{"owner_id":"acme"}"#;
 
 /// A failed request, and how to report it.
 #[derive(Clone, Debug)]
@@ -94,7 +111,7 @@ impl Failure {
 
 impl From<Malformed> for Failure {
     fn from(malformed: Malformed) -> Self {
-        let example = examples::example_for(&malformed.field);
+        let example = example_for(&malformed.field);
         let mut failure = Self::new(400, INVALID_REQUEST, malformed.message);
         failure.field = Some(malformed.field);
         failure.example = Some(example);
@@ -280,12 +297,12 @@ pub fn code_of_cause(cause: Cause) -> Option<&'static str> {
 }
 
 /// The cause of a worker's own code; an unknown code is an execution error.
-pub fn cause_of_code(code: Option<&str>) -> Cause {
+pub fn cause_of_code(code: &str) -> Cause {
     match code {
-        Some("SKILL_MISMATCH") => Cause::NoSuchSkill,
-        Some("BUDGET_INSUFFICIENT") => Cause::BudgetTooLow,
-        Some("AGENT_OFFLINE") => Cause::Offline,
-        Some("TRANSFER_FAILED") => Cause::Payment,
+        SKILL_MISMATCH => Cause::NoSuchSkill,
+        BUDGET_INSUFFICIENT => Cause::BudgetTooLow,
+        AGENT_OFFLINE => Cause::Offline,
+        TRANSFER_FAILED => Cause::Payment,
         _ => Cause::Execution,
     }
 }
@@ -330,7 +347,7 @@ impl IntoResponse for Failure {
             job_id: job.job_id.as_deref(),
             agent_id: job.agent_id.as_deref(),
             output_data: (),
-            execution_cost: raw_json::amount(Credits::ZERO, super::wire::DECIMALS),
+            execution_cost: raw_json::amount(Credits::ZERO, DECIMALS),
             execution_time_ms: 0,
             timestamp_utc: rfc3339::format_seconds(job.at),
         });
@@ -365,4 +382,63 @@ pub fn json_response(status: u16, body: &impl Serialize) -> Response {
         StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     answer.headers_mut().insert("content-type", HeaderValue::from_static("application/json"));
     answer
+}
+
+/// A valid example for the named field; the whole body if no closer one is known.
+fn example_for(field: &str) -> &'static str {
+    let last = field.rsplit('/').next().unwrap_or_default();
+    match last {
+        "agent_id" => r#"{"agent_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f"}"#,
+        "job_id" => r#"{"job_id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf6"}"#,
+        "transfer_id" => r#"{"transfer_id":"0e37df36-f698-41e6-8a1c-0d2f6e2c7a10"}"#,
+        "orchestrator_id" => r#"{"orchestrator_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f"}"#,
+        "agent_name" => r#"{"agent_name":"Text-Analyst-3000"}"#,
+        "owner_id" => r#"{"owner_id":"acme"}"#,
+        "from_owner" => r#"{"from_owner":"acme"}"#,
+        "to_owner" => r#"{"to_owner":"globex"}"#,
+        "api_endpoint" => r#"{"api_endpoint":"https://agent.example/jobs"}"#,
+        "callback_url" => r#"{"callback_url":"https://orchestrator.example/results"}"#,
+        "skills" => r#"{"skills":[{"skill_name":"analyze_text","cost_per_call":0.10}]}"#,
+        "skill_name" => r#"{"skill_name":"analyze_text"}"#,
+        "description" => r#"{"description":"Finds names and numbers"}"#,
+        "cost_per_call" => r#"{"cost_per_call":0.10}"#,
+        "input_schema" => r#"{"input_schema":{"text":"string"}}"#,
+        "output_schema" => r#"{"output_schema":{"entities":"list"}}"#,
+        "version" => r#"{"version":"0.1"}"#,
+        "timestamp_utc" => r#"{"timestamp_utc":"2026-02-11T14:15:09Z"}"#,
+        "rotate_key" => r#"{"rotate_key":true}"#,
+        "input_data" => r#"{"input_data":{"text":"Revenue for Q3 was 42000"}}"#,
+        "output_data" => r#"{"output_data":{"entities":[]}}"#,
+        "budget" => r#"{"budget":0.15}"#,
+        "amount" => r#"{"amount":0.10}"#,
+        "initial_balance" => r#"{"initial_balance":100.00}"#,
+        "currency" => r#"{"currency":"chorus_credits_v1"}"#,
+        "status" => r#"{"status":"SUCCESS"}"#,
+        "execution_cost" => r#"{"execution_cost":0.10}"#,
+        "execution_time_ms" => r#"{"execution_time_ms":1250}"#,
+        "error_message" => r#"{"status":"SUCCESS","error_message":null}"#,
+        "error_code" => r#"{"error_code":"EXECUTION_ERROR"}"#,
+        "?skill" => r#""/discover?skill=analyze_text""#,
+        "?min_reputation" => r#""/discover?skill=analyze_text&min_reputation=40""#,
+        "?max_cost" => r#""/discover?skill=analyze_text&max_cost=0.20""#,
+        "?min_jobs" => r#""/discover?skill=analyze_text&min_jobs=1""#,
+        "?limit" => r#""?limit=50""#,
+        "?offset" => r#""?offset=0""#,
+        "?wait" => r#""?status=PENDING&wait=30""#,
+        "?status" => r#""?status=PENDING""#,
+        "?job_id" => r#""?job_id=f81d4fae-7dec-11d0-a765-00a0c91e6bf6""#,
+        "?owner_id" => r#""?owner_id=acme""#,
+        "skill" => r#"{"skill":"analyze_text"}"#,
+        "min_reputation" => r#"{"min_reputation":40}"#,
+        "max_cost" => r#"{"max_cost":0.20}"#,
+        "min_jobs" => r#"{"min_jobs":1}"#,
+        "limit" => r#"{"limit":50}"#,
+        "offset" => r#"{"offset":0}"#,
+        "Idempotency-Key" => r#""Idempotency-Key: 5f0c2a9e""#,
+        _ if field.starts_with('?') => r#""/discover?skill=analyze_text""#,
+        _ if field.starts_with("/skills/") => {
+            r#"{"skill_name":"analyze_text","cost_per_call":0.10}"#
+        }
+        _ => REGISTRATION_EXAMPLE,
+    }
 }

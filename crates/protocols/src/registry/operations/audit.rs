@@ -1,154 +1,25 @@
-//! Money: transfers, accounts, the audit list, totals of the economy.
-
-use std::collections::BTreeMap;
+//! The audit list: payments of an owner or of all, found by a scan of the ledger.
 
 use axum::extract::{RawQuery, State};
-use rialto_core::answer::Answer;
-use rialto_core::command::{Command, JobRef};
+use rialto_core::command::JobRef;
 use rialto_core::id::{EntryId, JobId, OwnerId};
 use rialto_core::ledger::{Entry, EntryKind};
-use rialto_core::money::Credits;
-use rialto_core::owner::Owner;
 use rialto_engine::Failure as EngineFailure;
 use rialto_engine::store::{Reader, Row, RowKey, StoreError};
 use serde::Serialize;
-use serde_json::value::RawValue;
 
-use super::HandlerResult;
-use crate::adapter::caller::Caller;
+use super::payments::TransferBody;
+use super::{HandlerResult, read_query};
 use crate::adapter::{HubContext, RowsRead, naming};
-use crate::kit::budget::ByteBudget;
-use crate::kit::fields::{Fields, Malformed};
-use crate::kit::ijson;
-use crate::kit::query::Query;
-use crate::registry::codes::{Failure, RequestKind, from_engine, json_response, with_body_example};
-use crate::registry::proof::{BodyBytes, KnownCaller, PathParam, identity_mismatch};
-use crate::registry::shape::{TransferBody, format_amount};
-use crate::registry::wire::{
-    DECIMALS, TransferPost, read_ledger_name, read_owner_name, read_path_owner, read_path_uuid,
-};
-use crate::registry::{examples, translate};
+use crate::registry::auth::KnownCaller;
+use crate::registry::errors::{Failure, RequestKind, from_engine, json_response};
+use crate::registry::wire::read_path_uuid;
 
 /// The maximum and the default number of transactions per page.
 const AUDIT_MAX: i64 = 500;
 const AUDIT: i64 = 100;
 /// How many ledger entries are read for one answer.
 const LINES_MAX: usize = 2_000;
-/// How many balances are shown at once.
-const BALANCES_MAX: usize = 10_000;
-
-#[derive(Serialize)]
-struct TransferAnswer {
-    status: &'static str,
-    transfer: TransferBody,
-    sender_balance: Box<RawValue>,
-    settlement: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    receiver_balance: Option<Box<RawValue>>,
-}
-
-/// `POST /transfer`: pays, or confirms what a job's hold has paid (§3.5).
-pub async fn transfer(
-    State(context): State<HubContext>,
-    known: KnownCaller,
-    sent: BodyBytes,
-) -> HandlerResult {
-    let mut wire = TransferPost::read(&sent.0).map_err(with_body_example(examples::TRANSFER))?;
-    context.engine.with_world(|world| {
-        for name in [&mut wire.from_owner, &mut wire.to_owner] {
-            *name = naming::canonical_owner_name(world, std::mem::take(name));
-        }
-    });
-    if !context.engine.with_world(|world| known.speaks_for(world, &wire.from_owner)) {
-        return Err(identity_mismatch());
-    }
-    let open = context.settings.registry.open;
-    let command = translate::transfer_credits(wire, context.engine.random().new_uuid(), open);
-    let ran = context.engine.run_once(command, known.0.idempotency).await;
-    let Answer::Transfer { transfer, .. } =
-        ran.map_err(|failure| from_engine(failure, RequestKind::Transfer))?.answer
-    else {
-        return Err(Failure::not_found());
-    };
-    let settled = transfer.settled_by_hold;
-    let body = TransferAnswer {
-        status: "completed",
-        transfer: context.engine.with_world(|world| TransferBody::of(world, &transfer)),
-        sender_balance: format_amount(transfer.payer_balance),
-        settlement: if settled { "escrow" } else { "transfer" },
-        receiver_balance: open.then(|| format_amount(transfer.payee_balance)),
-    };
-    Ok(json_response(200, &body))
-}
-
-/// An owner's name as the ledger has it.
-fn owner_called(context: &HubContext, typed: String) -> String {
-    context.engine.with_world(|world| naming::canonical_owner_name(world, typed))
-}
-
-#[derive(Serialize)]
-struct AccountAnswer<'a> {
-    owner_id: &'a str,
-    balance: Box<RawValue>,
-    held: Box<RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    granted: Option<Box<RawValue>>,
-}
-
-impl<'a> AccountAnswer<'a> {
-    fn of(owner: &'a Owner, granted: Option<Credits>) -> Self {
-        Self {
-            owner_id: &owner.name,
-            balance: format_amount(owner.available),
-            held: format_amount(owner.held),
-            granted: granted.map(format_amount),
-        }
-    }
-}
-
-/// `POST /accounts`: opens an account, or grants credits for the operator.
-pub async fn open_account(
-    State(context): State<HubContext>,
-    known: KnownCaller,
-    sent: BodyBytes,
-) -> HandlerResult {
-    let whole = with_body_example(examples::ACCOUNT);
-    let body = ijson::read(&sent.0).map_err(Malformed::from).map_err(&whole)?;
-    let f = Fields::read(&body, "").map_err(&whole)?;
-    let amount = f.credits("initial_balance", DECIMALS)?.unwrap_or(Credits::ZERO);
-    let command = if known.0.is_operator() {
-        Command::Grant { name: owner_called(&context, read_ledger_name(&f, "owner_id")?), amount }
-    } else {
-        let name = owner_called(&context, read_owner_name(&f, "owner_id")?);
-        if !context.engine.with_world(|world| known.speaks_for(world, &name)) {
-            return Err(identity_mismatch());
-        }
-        // A caller cannot grant credits to itself: the amount is read and ignored.
-        Command::OpenAccount { name }
-    };
-    let ran = context.engine.run_once(command, known.0.idempotency).await;
-    match ran.map_err(|failure| from_engine(failure, RequestKind::Other))?.answer {
-        Answer::Account { owner, granted } => {
-            Ok(json_response(201, &AccountAnswer::of(&owner, Some(granted))))
-        }
-        _ => Err(Failure::not_found()),
-    }
-}
-
-/// `GET /accounts/{owner_id}`: for its owner and the operator; for others it does not exist.
-pub async fn account(
-    State(context): State<HubContext>,
-    known: KnownCaller,
-    PathParam(name): PathParam,
-) -> HandlerResult {
-    let name = owner_called(&context, read_path_owner(&name)?.to_owned());
-    let owner = context.engine.with_world(|world| {
-        let allowed = known.0.is_operator() || known.speaks_for(world, &name);
-        world.owner_by_name(&name).filter(|_| allowed).and_then(|id| world.owner(id).cloned())
-    });
-    let owner = owner.ok_or_else(Failure::not_found)?;
-    Ok(json_response(200, &AccountAnswer::of(&owner, None)))
-}
 
 #[derive(Serialize)]
 struct AuditAnswer {
@@ -165,7 +36,7 @@ pub async fn audit(
     known: KnownCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = Query::read(raw.as_deref().unwrap_or_default())?;
+    let query = read_query(raw)?;
     let limit = query.integer("limit", 1..=AUDIT_MAX)?.unwrap_or(AUDIT) as usize;
     let job = query.text("job_id").map(|id| read_path_uuid(id, "?job_id")).transpose()?;
     let from = query.integer("from", 1..=i64::MAX)?.map(|id| EntryId(id.unsigned_abs()));
@@ -173,11 +44,10 @@ pub async fn audit(
         None | Some("newest") => false,
         Some("oldest") => true,
         Some(_) => {
-            let message = "order must be \"newest\" or \"oldest\"".to_owned();
-            return Err(Malformed { field: "?order".to_owned(), message }.into());
+            return Err(Failure::field("?order", "order must be \"newest\" or \"oldest\""));
         }
     };
-    let whose = whose(&context, &known, query.text("owner_id"))?;
+    let whose = listed_owner(&context, &known, query.text("owner_id"))?;
     let wrong = |failure| from_engine(failure, RequestKind::Other);
     let (newest, all) =
         context.engine.with_world(|world| match whose.and_then(|id| world.owner(id)) {
@@ -190,9 +60,8 @@ pub async fn audit(
     };
     let of_job = sought.is_some();
     let walk = LedgerScan { whose, newest, from, limit, sought };
-    let read = move |reader: &mut dyn Reader| match oldest_first {
-        true => walk.oldest_first(reader),
-        false => walk.newest_first(reader),
+    let read = move |reader: &mut dyn Reader| {
+        if oldest_first { walk.oldest_first(reader) } else { walk.newest_first(reader) }
     };
     let found = context.engine.read_store(read).await.map_err(wrong)?;
     let mut transactions = Vec::with_capacity(found.entries.len());
@@ -352,7 +221,7 @@ impl LedgerScan {
 }
 
 /// The owner whose payments are listed: all owners for the operator and on an open hub.
-fn whose(
+fn listed_owner(
     context: &HubContext,
     known: &KnownCaller,
     named: Option<&str>,
@@ -388,40 +257,4 @@ async fn describe(context: &HubContext, entry: &Entry) -> Result<TransferBody, F
         None => None,
     };
     Ok(context.engine.with_world(|world| TransferBody::of_entry(world, entry, job)))
-}
-
-#[derive(Serialize)]
-struct EconomyAnswer {
-    total_accounts: usize,
-    total_volume: Box<RawValue>,
-    total_transactions: u64,
-    all_balances: BTreeMap<String, Box<RawValue>>,
-}
-
-/// `GET /economy`: the totals, and the balances visible to the caller.
-pub async fn economy(State(context): State<HubContext>, known: KnownCaller) -> HandlerResult {
-    let (shown, mut body) = context.engine.with_world(|world| {
-        let all = known.0.is_operator() || known.0.caller == Caller::Anonymous;
-        let own = known.own_owner(world);
-        let shown = world
-            .owners()
-            .filter(|owner| owner.id != Owner::ISSUANCE && (all || Some(owner.id) == own));
-        let body = EconomyAnswer {
-            total_accounts: world.owners().count() - 1,
-            total_volume: format_amount(world.next.volume),
-            total_transactions: world.next.payments,
-            all_balances: BTreeMap::new(),
-        };
-        (shown.take(BALANCES_MAX).cloned().collect::<Vec<_>>(), body)
-    });
-    // `total_accounts` shows how many were left out.
-    let mut budget = ByteBudget::default();
-    for owner in shown {
-        let balance = format_amount(owner.available);
-        if !budget.take(owner.name.len() * 6 + balance.get().len() + 3) {
-            break;
-        }
-        body.all_balances.insert(owner.name.clone(), balance);
-    }
-    Ok(json_response(200, &body))
 }

@@ -1,22 +1,31 @@
 //! Agents: register, show, unregister, heartbeat, reputation.
 
-use axum::extract::State;
+use std::convert::Infallible;
+
+use axum::extract::{FromRequestParts, State};
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use rialto_core::agent::Liveness;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
-use rialto_engine::keys::{Key, KeyKind};
+use rialto_core::world::World;
+use rialto_engine::keys::{Key, KeyKind, parse_bearer};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::HandlerResult;
+use super::discover::agent_entry;
 use crate::adapter::caller::Caller;
 use crate::adapter::{HubContext, NewAgent, make_aliases, naming};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::{ijson, raw_json, rfc3339};
-use crate::registry::codes::{Failure, RequestKind, from_engine, json_response, with_body_example};
-use crate::registry::proof::{BodyBytes, KnownCaller, OptionalCaller, PathParam, native_agent};
+use crate::registry::auth::{BodyBytes, KnownCaller, OptionalCaller, PathParam, native_agent};
+use crate::registry::errors::{
+    Failure, HEARTBEAT_EXAMPLE, RequestKind, from_engine, json_response, with_body_example,
+};
 use crate::registry::wire::{RegisterBody, read_path_uuid};
-use crate::registry::{ID, examples, shape, translate};
+use crate::registry::{ID, translate};
 
 #[derive(Serialize)]
 struct RegistrationAnswer {
@@ -66,7 +75,7 @@ pub async fn register(
         agent_id: agent.native_id.clone(),
         reputation_score: raw_json::score(agent_state.standing.score.millionths()),
         api_key: if fresh { Some(key.expose().to_owned()) } else { shown.0 },
-        webhook_secret: (agent.liveness == rialto_core::agent::Liveness::ByEndpoint).then(|| {
+        webhook_secret: (agent.liveness == Liveness::ByEndpoint).then(|| {
             context.engine.hub_secret().webhook_secret(agent.id, agent.secret_generation).to_text()
         }),
     };
@@ -76,17 +85,12 @@ pub async fn register(
 /// The presented key, repeated to the caller that already has it.
 pub struct PresentedKey(Option<String>);
 
-impl axum::extract::FromRequestParts<HubContext> for PresentedKey {
-    type Rejection = std::convert::Infallible;
+impl FromRequestParts<HubContext> for PresentedKey {
+    type Rejection = Infallible;
 
-    async fn from_request_parts(
-        parts: &mut axum::http::request::Parts,
-        _: &HubContext,
-    ) -> Result<Self, Self::Rejection> {
-        let header = parts.headers.get(axum::http::header::AUTHORIZATION);
-        let key = header
-            .and_then(|value| value.to_str().ok())
-            .and_then(rialto_engine::keys::parse_bearer);
+    async fn from_request_parts(parts: &mut Parts, _: &HubContext) -> Result<Self, Infallible> {
+        let header = parts.headers.get(AUTHORIZATION);
+        let key = header.and_then(|value| value.to_str().ok()).and_then(parse_bearer);
         // An operator key is not an agent's api_key.
         Ok(Self(key.filter(|key| key.starts_with("rk_")).map(str::to_owned)))
     }
@@ -103,13 +107,13 @@ pub async fn show(
     let entry = context.engine.with_world(|world| {
         let agent = listed_agent(world, &id)?;
         let (agent, agent_state) = world.agent(agent).zip(world.agent_state(agent))?;
-        Some(shape::agent_entry(&context, world, (agent, agent_state), None, now))
+        Some(agent_entry(&context, world, (agent, agent_state), None, now))
     });
     Ok(json_response(200, &entry.ok_or_else(Failure::not_found)?))
 }
 
 /// A listed agent of any protocol.
-pub fn listed_agent(world: &rialto_core::world::World, name: &str) -> Option<AgentId> {
+fn listed_agent(world: &World, name: &str) -> Option<AgentId> {
     let id = world.agent_by_alias(ID, name)?;
     world.agent(id).filter(|agent| agent.active).map(|agent| agent.id)
 }
@@ -152,7 +156,7 @@ pub async fn heartbeat(
     known: KnownCaller,
     sent: BodyBytes,
 ) -> HandlerResult {
-    let whole = with_body_example(examples::HEARTBEAT);
+    let whole = with_body_example(HEARTBEAT_EXAMPLE);
     let body = ijson::read(&sent.0).map_err(Malformed::from).map_err(&whole)?;
     let f = Fields::read(&body, "").map_err(&whole)?;
     let id = f.required("agent_id", f.uuid("agent_id")?)?.to_string();

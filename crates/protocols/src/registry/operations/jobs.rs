@@ -8,24 +8,23 @@ use axum::response::Response;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
 use rialto_core::id::AgentId;
-use rialto_core::job::{Job, Requester, State as JobState};
+use rialto_core::job::{Cause, Job, Requester, State as JobState};
 use serde::Serialize;
 
-use super::HandlerResult;
-use crate::adapter::HubContext;
+use super::{HandlerResult, read_query};
 use crate::adapter::caller::Caller;
-use crate::adapter::{bridge, shown_jobs};
+use crate::adapter::{HubContext, bridge, shown_jobs};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
-use crate::registry::codes::{
-    Failure, RefusedJob, RequestKind, from_engine, json_response, with_body_example,
+use crate::registry::ID;
+use crate::registry::auth::{BodyBytes, KnownCaller, PathParam, identity_mismatch, native_agent};
+use crate::registry::errors::{
+    Failure, JOB_EXAMPLE, RefusedJob, RequestKind, from_engine, json_response, with_body_example,
 };
-use crate::registry::opening::{self, JobOrder, JobPreferences};
-use crate::registry::proof::{BodyBytes, KnownCaller, PathParam, identity_mismatch, native_agent};
-use crate::registry::shape::{self, ForwardedJob};
-use crate::registry::wire::{JobPost, read_path_uuid};
-use crate::registry::{ID, examples};
+use crate::registry::job::{self, JobOrder, JobPreferences};
+use crate::registry::translate::{ForwardedJob, forward_job, job_status, result_body};
+use crate::registry::wire::{JobPost, JobStatus, read_path_uuid};
 
 /// How many jobs a worker gets at once.
 const FETCHED_MAX: usize = 50;
@@ -42,9 +41,9 @@ pub async fn create_job(
     RawQuery(raw): RawQuery,
     sent: BodyBytes,
 ) -> HandlerResult {
-    let wait = wait(&query(raw)?)?;
-    let wire = JobPost::read(&sent.0).map_err(with_body_example(examples::JOB))?;
-    ask(&context, known, wire, wait).await
+    let wait = wait(&read_query(raw)?)?;
+    let wire = JobPost::read(&sent.0).map_err(with_body_example(JOB_EXAMPLE))?;
+    request_job(&context, known, wire, wait).await
 }
 
 /// `POST /agents/{agent_id}/jobs`: the path names the worker.
@@ -56,17 +55,13 @@ pub async fn create_job_for_agent(
     sent: BodyBytes,
 ) -> HandlerResult {
     let agent = read_path_uuid(&agent, "agent_id")?;
-    let wait = wait(&query(raw)?)?;
-    let mut wire = JobPost::read(&sent.0).map_err(with_body_example(examples::JOB))?;
+    let wait = wait(&read_query(raw)?)?;
+    let mut wire = JobPost::read(&sent.0).map_err(with_body_example(JOB_EXAMPLE))?;
     if wire.agent_id.is_some_and(|named| named != agent) {
         return Err(Failure::field("/agent_id", "agent_id differs from the one in the path"));
     }
     wire.agent_id = Some(agent);
-    ask(&context, known, wire, wait).await
-}
-
-fn query(raw: Option<String>) -> Result<Query, Malformed> {
-    Query::read(raw.as_deref().unwrap_or_default())
+    request_job(&context, known, wire, wait).await
 }
 
 /// `?wait=`: how long the caller wants to wait, in seconds.
@@ -75,7 +70,7 @@ fn wait(query: &Query) -> Result<Option<Duration>, Malformed> {
     Ok(seconds.map(|seconds| Duration::from_secs(seconds.unsigned_abs())))
 }
 
-async fn ask(
+async fn request_job(
     context: &HubContext,
     known: KnownCaller,
     wire: JobPost,
@@ -120,8 +115,9 @@ async fn open(
         worker,
         preferences: JobPreferences { requester_waits: waits, ..JobPreferences::default() },
     };
-    let opened = opening::open_job(context, order, known.0.idempotency).await;
-    settle(context, opened.map_err(|failure| from_engine(failure, RequestKind::Job))?, wait).await
+    let opened = job::open_job(context, order, known.0.idempotency).await;
+    let job = opened.map_err(|failure| from_engine(failure, RequestKind::Job))?;
+    wait_and_respond(context, job, wait).await
 }
 
 /// The requester: the key's agent, or on an open hub the one the body names.
@@ -151,8 +147,11 @@ fn requester(
 
 /// Waits for the worker as long as the caller asked, or for the default time, and answers with the
 /// current state.
-async fn settle(context: &HubContext, job: Arc<Job>, wait: Option<Duration>) -> HandlerResult {
-    let mut job = job;
+async fn wait_and_respond(
+    context: &HubContext,
+    mut job: Arc<Job>,
+    wait: Option<Duration>,
+) -> HandlerResult {
     let usual = Duration::from_millis(context.settings.registry.sync_wait.0.unsigned_abs());
     if !job.state.is_final() && (wait.is_some() || !job.pending) {
         let now = match wait {
@@ -177,11 +176,38 @@ async fn settle(context: &HubContext, job: Arc<Job>, wait: Option<Duration>) -> 
     if job.state == JobState::Withdrawn {
         return Err(Failure::offline());
     }
-    Ok(shape::job_response(context, &job, shape::result_status(&job)))
+    Ok(job_response(context, &job, result_status(&job)))
+}
+
+/// The HTTP status of a job's answer.
+fn result_status(job: &Job) -> u16 {
+    match job_status(job) {
+        JobStatus::Pending => 202,
+        JobStatus::Success => 200,
+        // Only a result that the worker sent itself is an ordinary answer.
+        JobStatus::Failure => match job.result.as_ref().and_then(|report| report.cause) {
+            Some(Cause::Unusable) => 502,
+            _ => 200,
+        },
+    }
+}
+
+/// The response to the requester of a job.
+fn job_response(context: &HubContext, job: &Job, status: u16) -> Response {
+    let mut answer =
+        context.engine.with_world(|world| json_response(status, &result_body(world, job)));
+    if let Ok(id) = job.uuid.to_string().parse() {
+        answer.headers_mut().insert("rialto-job", id);
+    }
+    answer
 }
 
 /// A job of this protocol by its id, if the caller may see it.
-async fn seen(context: &HubContext, known: &KnownCaller, id: &str) -> Result<Arc<Job>, Failure> {
+async fn visible_job(
+    context: &HubContext,
+    known: &KnownCaller,
+    id: &str,
+) -> Result<Arc<Job>, Failure> {
     let id = read_path_uuid(id, "job_id")?;
     let job = find_job_by_any_id(context, id).await?;
     let allowed = match known.0.caller {
@@ -210,9 +236,9 @@ pub async fn show(
     known: KnownCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    let job = seen(&context, &known, &id).await?;
+    let job = visible_job(&context, &known, &id).await?;
     let status = if job.state.is_final() { 200 } else { 202 };
-    Ok(shape::job_response(&context, &job, status))
+    Ok(job_response(&context, &job, status))
 }
 
 /// `POST /jobs/{job_id}/cancel`: cancels the job before its worker has it.
@@ -221,7 +247,7 @@ pub async fn cancel(
     known: KnownCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    let job = seen(&context, &known, &id).await?;
+    let job = visible_job(&context, &known, &id).await?;
     let by = match (known.0.caller, &job.requester) {
         (Caller::Agent(agent), _) => Canceller::Agent(agent),
         (_, Requester::Agent(agent)) => Canceller::Agent(*agent),
@@ -231,7 +257,7 @@ pub async fn cancel(
     let command = Command::Cancel { job: JobRef::Id(job.id), by, reason: None };
     let ran = context.engine.run_once(command, known.0.idempotency).await;
     match ran.map_err(|failure| from_engine(failure, RequestKind::Job))?.answer {
-        Answer::Job { job, .. } => Ok(shape::job_response(&context, &job, 200)),
+        Answer::Job { job, .. } => Ok(job_response(&context, &job, 200)),
         _ => Err(Failure::not_found()),
     }
 }
@@ -249,10 +275,9 @@ pub async fn fetch_jobs(
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
     let id = read_path_uuid(&id, "agent_id")?.to_string();
-    let query = query(raw)?;
+    let query = read_query(raw)?;
     if query.text("status").is_some_and(|status| status != "PENDING") {
-        let message = "status must be PENDING".to_owned();
-        return Err(Malformed { field: "?status".to_owned(), message }.into());
+        return Err(Failure::field("?status", "status must be PENDING"));
     }
     let wait = wait(&query)?.unwrap_or_default();
     let agent = context.engine.with_world(|world| known.agent_in_path(world, &id))?;
@@ -266,7 +291,7 @@ pub async fn fetch_jobs(
         told.as_mut().enable();
         let jobs = hand_over(&context, agent).await?;
         if !jobs.is_empty() || tokio::time::timeout_at(until, told).await.is_err() {
-            return Ok(work(&context, &jobs));
+            return Ok(jobs_response(&context, &jobs));
         }
     }
 }
@@ -293,8 +318,7 @@ async fn hand_over(context: &HubContext, agent: AgentId) -> Result<Vec<Arc<Job>>
     }
 }
 
-fn work(context: &HubContext, jobs: &[Arc<Job>]) -> Response {
-    let shown =
-        |world: &_| jobs.iter().map(|job| shape::forward_job(context, world, job)).collect();
+fn jobs_response(context: &HubContext, jobs: &[Arc<Job>]) -> Response {
+    let shown = |world: &_| jobs.iter().map(|job| forward_job(context, world, job)).collect();
     json_response(200, &JobsAnswer { jobs: context.engine.with_world(shown) })
 }

@@ -10,9 +10,8 @@ use rialto_engine::delivery::{
     RESPONSE_BYTES_MAX,
 };
 
-use super::translate::UnusableAnswer;
+use super::translate::{self, UnusableAnswer};
 use super::wire::ResultPost;
-use super::{shape, translate};
 use crate::adapter::HubContext;
 use crate::adapter::delivery_result::is_refusal_status;
 
@@ -32,7 +31,8 @@ impl DeliveryEncoder for RegistryEncoder {
         match push.kind {
             NoticeKind::Assigned { epoch, .. } => {
                 let still_theirs = job.epoch == epoch && !job.state.is_final();
-                let body = engine.with_world(|world| shape::forward_job(&self.context, world, job));
+                let body =
+                    engine.with_world(|world| translate::forward_job(&self.context, world, job));
                 still_theirs.then(|| OutboundRequest {
                     url: jobs_url(&push.url),
                     body: serde_json::to_vec(&body).unwrap_or_default().into(),
@@ -42,8 +42,8 @@ impl DeliveryEncoder for RegistryEncoder {
                 })
             }
             NoticeKind::Ended { .. } => {
-                let body =
-                    engine.with_world(|world| serde_json::to_vec(&shape::result_body(world, job)));
+                let body = engine
+                    .with_world(|world| serde_json::to_vec(&translate::result_body(world, job)));
                 Some(OutboundRequest {
                     url: push.url.clone(),
                     body: body.unwrap_or_default().into(),
@@ -64,8 +64,10 @@ impl DeliveryEncoder for RegistryEncoder {
         answer: &Result<HttpResponse, SendError>,
     ) -> AttemptResult {
         match (&push.kind, job) {
-            (NoticeKind::Assigned { epoch, .. }, Some(job)) => worked(job, *epoch, answer),
-            _ => called_back(answer),
+            (NoticeKind::Assigned { epoch, .. }, Some(job)) => {
+                interpret_job_response(job, *epoch, answer)
+            }
+            _ => interpret_callback_response(answer),
         }
     }
 }
@@ -78,7 +80,11 @@ pub fn jobs_url(endpoint: &str) -> String {
 
 /// Reads a worker's answer to a job. The job decides what follows; the delivery itself ends either
 /// way.
-fn worked(job: &Job, epoch: u32, answer: &Result<HttpResponse, SendError>) -> AttemptResult {
+fn interpret_job_response(
+    job: &Job,
+    epoch: u32,
+    answer: &Result<HttpResponse, SendError>,
+) -> AttemptResult {
     let done =
         |commands| AttemptResult { status: AttemptStatus::Delivered { reply: None }, commands };
     let Some(worker) = job.worker() else { return done(Vec::new()) };
@@ -86,7 +92,7 @@ fn worked(job: &Job, epoch: u32, answer: &Result<HttpResponse, SendError>) -> At
         |answer| done(vec![translate::report_unusable_answer(JobRef::Id(job.id), worker, answer)]);
     match answer {
         Ok(answer) => {
-            let verdict = match said(job, answer) {
+            let verdict = match read_result(job, answer) {
                 Ok(result) => {
                     done(vec![translate::report_result(result, JobRef::Id(job.id), worker)])
                 }
@@ -113,7 +119,7 @@ fn worked(job: &Job, epoch: u32, answer: &Result<HttpResponse, SendError>) -> At
 }
 
 /// The result in an answer, or why there is none.
-fn said(job: &Job, answer: &HttpResponse) -> Result<ResultPost, String> {
+fn read_result(job: &Job, answer: &HttpResponse) -> Result<ResultPost, String> {
     // Statuses below 500 may carry a result: some agents report their own failures with 4xx. A 4xx
     // without a result refuses the request.
     if answer.status >= 500 || (300..400).contains(&answer.status) {
@@ -131,7 +137,7 @@ fn said(job: &Job, answer: &HttpResponse) -> Result<ResultPost, String> {
 }
 
 /// A callback is delivered when it is answered 2xx.
-fn called_back(answer: &Result<HttpResponse, SendError>) -> AttemptResult {
+fn interpret_callback_response(answer: &Result<HttpResponse, SendError>) -> AttemptResult {
     let arrived = match answer {
         Ok(answer) if (200..300).contains(&answer.status) => {
             AttemptStatus::Delivered { reply: None }

@@ -6,22 +6,26 @@
 use std::collections::BTreeSet;
 
 use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use rialto_core::agent::{Agent, AgentState, Liveness, Skill};
 use rialto_core::money::{AmountError, Credits};
 use rialto_core::reputation::Score;
+use rialto_core::time::Timestamp;
+use rialto_core::world::World;
 use rialto_core::world::discover::DiscoveryQuery;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::HandlerResult;
+use super::{HandlerResult, read_query};
 use crate::adapter::{HubContext, RowsRead};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, JsonValue};
-use crate::kit::query::Query;
-use crate::registry::codes::{json_response, with_body_example};
-use crate::registry::examples;
-use crate::registry::proof::{BodyBytes, OptionalCaller};
-use crate::registry::shape;
+use crate::kit::{raw_json, rfc3339};
+use crate::registry::ID;
+use crate::registry::auth::{BodyBytes, OptionalCaller};
+use crate::registry::errors::{DISCOVERY_EXAMPLE, Failure, json_response, with_body_example};
+use crate::registry::translate::format_amount;
 use crate::registry::wire::DECIMALS;
 
 /// The maximum and the default number of entries per page.
@@ -54,14 +58,10 @@ pub async fn discover_by_query(
     _: OptionalCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = Query::read(raw.as_deref().unwrap_or_default())?;
+    let query = read_query(raw)?;
     let skill = query.text("skill").filter(|skill| !skill.is_empty());
-    let missing =
-        || Malformed { field: "?skill".to_owned(), message: "skill is required".to_owned() };
-    let no_score = || Malformed {
-        field: "?min_reputation".to_owned(),
-        message: format!("min_reputation {NOT_A_SCORE}"),
-    };
+    let missing = || Failure::field("?skill", "skill is required");
+    let no_score = || Failure::field("?min_reputation", format!("min_reputation {NOT_A_SCORE}"));
     let question = DiscoverParams {
         skill: skill.ok_or_else(missing)?.to_owned(),
         min_reputation: query
@@ -82,7 +82,7 @@ pub async fn discover_by_body(
     _: OptionalCaller,
     sent: BodyBytes,
 ) -> HandlerResult {
-    let whole = with_body_example(examples::DISCOVERY_QUERY);
+    let whole = with_body_example(DISCOVERY_EXAMPLE);
     let body = ijson::read(&sent.0).map_err(Malformed::from).map_err(&whole)?;
     let f = Fields::read(&body, "").map_err(&whole)?;
     let within = |name: &str, low: i64, high: i64| match f.integer(name)? {
@@ -133,7 +133,7 @@ fn least_score(digits: &str) -> Option<i64> {
     Some(millionths).filter(|score| *score <= Score::MAX.millionths())
 }
 
-fn find(context: &HubContext, question: &DiscoverParams) -> axum::response::Response {
+fn find(context: &HubContext, question: &DiscoverParams) -> Response {
     let wanted = DiscoveryQuery {
         skill: &question.skill,
         min_score: Score::from_millionths(question.min_reputation),
@@ -153,13 +153,7 @@ fn find(context: &HubContext, question: &DiscoverParams) -> axum::response::Resp
         // One at a time: an entry may be large, and writers wait while the world is being read.
         let entry = context.engine.with_world(|world| {
             let (agent, agent_state) = world.agent(one.agent).zip(world.agent_state(one.agent))?;
-            Some(shape::agent_entry(
-                context,
-                world,
-                (agent, agent_state),
-                Some(&question.skill),
-                now,
-            ))
+            Some(agent_entry(context, world, (agent, agent_state), Some(&question.skill), now))
         });
         let Some(text) = entry.and_then(|entry| budget.write(&entry)) else { break };
         agents.push(text);
@@ -173,6 +167,108 @@ fn find(context: &HubContext, question: &DiscoverParams) -> axum::response::Resp
         answer.extensions_mut().insert(RowsRead(candidates));
     }
     answer
+}
+
+/// An agent as discovery shows it.
+#[derive(Serialize)]
+pub struct AgentEntry {
+    agent_id: String,
+    agent_name: String,
+    api_endpoint: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skill: Option<MatchedSkill>,
+    reputation_score: Box<RawValue>,
+    status: &'static str,
+    owner_id: String,
+    skills: Vec<SkillEntry>,
+    hub_endpoint: String,
+    protocol: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native_id: Option<String>,
+    jobs_settled: u64,
+    registered_at: String,
+    last_heartbeat: String,
+}
+
+/// The skill that was asked for.
+#[derive(Serialize)]
+struct MatchedSkill {
+    skill_name: String,
+    cost_per_call: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct SkillEntry {
+    skill_name: String,
+    description: String,
+    cost_per_call: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price: Option<&'static str>,
+    input_schema: Box<RawValue>,
+    output_schema: Box<RawValue>,
+}
+
+/// One discovery entry; with `asked`, the matching skill.
+pub fn agent_entry(
+    context: &HubContext,
+    world: &World,
+    (agent, agent_state): (&Agent, &AgentState),
+    asked: Option<&str>,
+    now: Timestamp,
+) -> AgentEntry {
+    let id = world.alias_of(agent.id, ID).unwrap_or_default().to_owned();
+    let hub_endpoint = format!("{}/registry/agents/{id}", context.hub_url);
+    let own = agent.endpoint.clone().filter(|_| {
+        agent.home == ID
+            && agent.liveness == Liveness::ByEndpoint
+            && !context.settings.registry.hide_endpoints
+    });
+    let owner = world.owner(agent.owner).map(|owner| owner.name.clone()).unwrap_or_default();
+    let skill = asked.and_then(|name| agent.skill(name)).map(|skill| MatchedSkill {
+        skill_name: skill.name.clone(),
+        cost_per_call: format_amount(round_price_up(skill.price)),
+        price: by_offer(skill),
+    });
+    let offered = agent.skills_for_other_protocols().map(|skill| SkillEntry {
+        skill_name: skill.name.clone(),
+        description: skill.description.clone(),
+        cost_per_call: format_amount(round_price_up(skill.price)),
+        price: by_offer(skill),
+        input_schema: raw_json::verbatim(&skill.input),
+        output_schema: raw_json::verbatim(&skill.output),
+    });
+    AgentEntry {
+        agent_id: id,
+        agent_name: agent.name.clone(),
+        api_endpoint: own.unwrap_or_else(|| hub_endpoint.clone()),
+        skill,
+        reputation_score: raw_json::score(agent_state.standing.score.millionths()),
+        status: if world.is_online(agent.id, now) { "online" } else { "offline" },
+        owner_id: owner,
+        skills: offered.collect(),
+        hub_endpoint,
+        protocol: agent.home.to_string(),
+        native_id: (agent.home != ID).then(|| agent.native_id.clone()),
+        jobs_settled: agent_state.standing.settled_jobs(),
+        registered_at: rfc3339::format_seconds(agent.registered_at),
+        // An agent that sent nothing since it registered was last active then.
+        last_heartbeat: rfc3339::format_seconds(
+            agent_state.presence.last_heartbeat.unwrap_or(agent.registered_at),
+        ),
+    }
+}
+
+/// Marks skills whose price is offered for each job (B9).
+fn by_offer(skill: &Skill) -> Option<&'static str> {
+    skill.by_offer.then_some("by_offer")
+}
+
+/// A price in this protocol's price step: rounded up, so that no worker gets less than it asked
+/// for.
+fn round_price_up(amount: Credits) -> Credits {
+    amount.ceil(DECIMALS).unwrap_or(amount)
 }
 
 #[derive(Serialize)]
@@ -190,7 +286,7 @@ pub async fn skills(
     _: OptionalCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = Query::read(raw.as_deref().unwrap_or_default())?;
+    let query = read_query(raw)?;
     let after = query.text("after").unwrap_or_default();
     let (names, total_agents) = context.engine.with_world(|world| {
         (first_names(world.skills.online_names(), after, SKILLS_MAX), world.online_count())

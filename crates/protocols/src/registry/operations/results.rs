@@ -13,13 +13,15 @@ use serde_json::value::RawValue;
 use super::HandlerResult;
 use super::jobs::find_job_by_any_id;
 use crate::adapter::HubContext;
-use crate::kit::fields::Malformed;
-use crate::registry::codes::{Failure, RequestKind, from_engine, json_response, with_body_example};
-use crate::registry::proof::{
-    BodyBytes, KnownCaller, OptionalCaller, PathParam, identity_mismatch,
+use crate::registry::ID;
+use crate::registry::auth::{
+    BodyBytes, KnownCaller, OptionalCaller, PathParam, identity_mismatch, read_callback_token,
 };
+use crate::registry::errors::{
+    Failure, RESULT_EXAMPLE, RequestKind, from_engine, json_response, with_body_example,
+};
+use crate::registry::translate::{format_amount, read_warnings, report_result};
 use crate::registry::wire::ResultPost;
-use crate::registry::{ID, examples, shape, token, translate};
 
 #[derive(Serialize)]
 struct ResultAnswer<'a> {
@@ -36,9 +38,8 @@ pub async fn post_result(
     known: KnownCaller,
     sent: BodyBytes,
 ) -> HandlerResult {
-    let wire = ResultPost::read(&sent.0).map_err(with_body_example(examples::RESULT))?;
-    let missing =
-        || Malformed { field: "/job_id".to_owned(), message: "job_id is required".to_owned() };
+    let wire = ResultPost::read(&sent.0).map_err(with_body_example(RESULT_EXAMPLE))?;
+    let missing = || Failure::field("/job_id", "job_id is required");
     let id = wire.job_id.ok_or_else(missing)?;
     let named = wire.agent_id.map(|id| id.to_string());
     let by = context.engine.with_world(|world| known.acting_agent(world, named.as_deref()))?;
@@ -53,13 +54,13 @@ pub async fn post_callback(
     PathParam(text): PathParam,
     sent: BodyBytes,
 ) -> HandlerResult {
-    let token = token::read_callback_token(context.engine.hub_secret(), &text)
-        .ok_or_else(Failure::not_found)?;
+    let token =
+        read_callback_token(context.engine.hub_secret(), &text).ok_or_else(Failure::not_found)?;
     let found = context.engine.find_job(&JobRef::Uuid(token.job)).await;
     let found = found.map_err(|failure| from_engine(failure, RequestKind::Job))?;
     let job = found.filter(|job| job.epoch == token.epoch).ok_or_else(Failure::not_found)?;
     let worker = job.worker().ok_or_else(Failure::not_found)?;
-    let wire = ResultPost::read(&sent.0).map_err(with_body_example(examples::RESULT))?;
+    let wire = ResultPost::read(&sent.0).map_err(with_body_example(RESULT_EXAMPLE))?;
     let named = wire.agent_id.map(|id| id.to_string());
     let is_worker = |name: &str| {
         context.engine.with_world(|world| world.agent_by_alias(ID, name)) == Some(worker)
@@ -83,16 +84,15 @@ async fn accept(
     once: Option<Idempotency>,
 ) -> HandlerResult {
     context.engine.record_seen(by);
-    let command = translate::report_result(wire, JobRef::Id(job.id), by);
+    let command = report_result(wire, JobRef::Id(job.id), by);
     let ran = context.engine.run_once(command, once).await;
     let Answer::Job { job: now, .. } =
         ran.map_err(|failure| from_engine(failure, RequestKind::Job))?.answer
     else {
         return Err(Failure::not_found());
     };
-    let warnings = context.engine.with_world(|world| shape::read_warnings(world, &now));
-    let paid =
-        shape::format_amount(now.result.as_ref().map_or(Credits::ZERO, |report| report.paid));
+    let warnings = context.engine.with_world(|world| read_warnings(world, &now));
+    let paid = format_amount(now.result.as_ref().map_or(Credits::ZERO, |report| report.paid));
     // A bridged worker knows the job by the hub's id.
     let uuid = job.uuid.to_string();
     let job_id = if job.origin == ID { &job.foreign_id } else { &uuid };

@@ -1,33 +1,24 @@
-//! The table of operations, and this protocol's adapter.
+//! The table of operations. Handlers authenticate, translate, run and translate back.
 
-use std::sync::Arc;
+mod agents;
+mod audit;
+mod discover;
+mod jobs;
+mod payments;
+mod results;
 
-use axum::Router;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{delete, get, post};
-use rialto_core::alias::Protocol;
-use rialto_core::refusal::Refusal;
-use rialto_engine::delivery::DeliveryEncoder;
-use rialto_engine::secret::HubSecret;
 
-use super::codes::{self, Failure};
-use super::courier::RegistryEncoder;
-use super::routes::{agents, discover, jobs, money, results};
-use super::sides::RegistryFieldMap;
-use super::{ID, examples};
-use crate::adapter::fidelity::FieldMap;
-use crate::adapter::idempotency::{IdempotencyResponses, idempotent_router};
-use crate::adapter::operation::describe_operations;
-use crate::adapter::{
-    Access, EdgeError, HubContext, NewAgent, Operation, OperationInfo, ProtocolAdapter, naming,
-};
+use super::errors::Failure;
+use crate::adapter::{Access, HubContext, Operation};
 use crate::kit::fields::Malformed;
-use crate::kit::ijson::{self, Json, JsonValue};
+use crate::kit::query::Query;
 
-/// The adapter of this protocol.
-pub struct Registry;
+/// The result of every handler.
+type HandlerResult = Result<Response, Failure>;
 
-const OPERATIONS: &[Operation<HubContext>] = &[
+pub const OPERATIONS: &[Operation<HubContext>] = &[
     Operation {
         method: "POST",
         path: "/register",
@@ -114,7 +105,7 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         at_root: true,
         access: Access::Owner,
         summary: "Transfer credits, or confirm what a job's escrow has paid",
-        handler: || post(money::transfer),
+        handler: || post(payments::transfer),
     },
     Operation {
         method: "POST",
@@ -130,7 +121,7 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         at_root: true,
         access: Access::OwnerOrOperator,
         summary: "Open an account; with the operator key, grant credits",
-        handler: || post(money::open_account),
+        handler: || post(payments::open_account),
     },
     Operation {
         method: "GET",
@@ -138,7 +129,7 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         at_root: true,
         access: Access::OwnerOrOperator,
         summary: "Balance and escrow of an owner",
-        handler: || get(money::account),
+        handler: || get(payments::account),
     },
     Operation {
         method: "GET",
@@ -194,7 +185,7 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         at_root: true,
         access: Access::AnyAgentOrOperator,
         summary: "Payments, newest first",
-        handler: || get(money::audit),
+        handler: || get(audit::audit),
     },
     Operation {
         method: "GET",
@@ -202,7 +193,7 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         at_root: true,
         access: Access::AnyAgentOrOperator,
         summary: "Totals of all accounts, and the balances visible to the caller",
-        handler: || get(money::economy),
+        handler: || get(payments::economy),
     },
     Operation {
         method: "GET",
@@ -214,102 +205,6 @@ const OPERATIONS: &[Operation<HubContext>] = &[
     },
 ];
 
-impl ProtocolAdapter for Registry {
-    fn id(&self) -> Protocol {
-        ID
-    }
-
-    fn routes(&self, hub_context: &HubContext) -> Router {
-        idempotent_router(OPERATIONS.iter(), hub_context, &Registry)
-    }
-
-    fn root_routes(&self, hub_context: &HubContext) -> Router {
-        // Two protocols register at the root. The hub tells their registrations apart.
-        let rows = OPERATIONS.iter().filter(|row| row.at_root && row.path != "/register");
-        idempotent_router(rows, hub_context, &Registry)
-    }
-
-    fn operations(&self) -> Vec<OperationInfo> {
-        describe_operations(ID, OPERATIONS)
-    }
-
-    fn delivery_encoder(&self, hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {
-        Arc::new(RegistryEncoder { context: hub_context.clone() })
-    }
-
-    fn edge_error_response(&self, _: &HubContext, error: EdgeError) -> Response {
-        codes::from_edge(error).into_response()
-    }
-
-    fn recognizes_registration(&self, body: &Json<'_>) -> bool {
-        let named =
-            ["agent_name", "owner_id", "skills"].iter().any(|name| body.get(name).is_some());
-        let by_uuid = body.get("agent_id").is_some_and(|id| match id.value() {
-            JsonValue::String(text) => text.parse::<uuid::fmt::Hyphenated>().is_ok(),
-            _ => false,
-        });
-        named || by_uuid
-    }
-
-    fn registration_example(&self) -> Option<&'static str> {
-        Some(examples::REGISTRATION)
-    }
-
-    fn field_map(&self) -> &'static dyn FieldMap {
-        &RegistryFieldMap
-    }
-
-    fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
-        let name = match taken {
-            true => naming::fallback_alias_uuid(secret, new.home, new.native),
-            false => naming::alias_uuid(new.home, new.native),
-        };
-        Some(name.to_string())
-    }
-}
-
-impl IdempotencyResponses for Registry {
-    fn namespace(&self) -> &'static str {
-        "registry"
-    }
-
-    fn invalid_key(&self) -> Response {
-        let message = "Idempotency-Key must have 1 to 256 characters".to_owned();
-        let field = "Idempotency-Key".to_owned();
-        Failure::from(Malformed { field, message }).into_response()
-    }
-
-    fn body_mismatch(&self, _: &[u8]) -> Response {
-        let text = "this Idempotency-Key was used with another body";
-        Failure::new(422, "IDEMPOTENCY_CONFLICT", text).into_response()
-    }
-
-    fn storage_full(&self, refusal: &Refusal) -> Response {
-        let failure = codes::from_refusal(refusal, codes::RequestKind::Other);
-        Failure { field: Some("Idempotency-Key".to_owned()), ..failure }.into_response()
-    }
-
-    fn edge_error(&self, error: EdgeError) -> Response {
-        codes::from_edge(error).into_response()
-    }
-
-    fn redact_secrets(&self, body: &str) -> String {
-        use serde_json::value::RawValue;
-        // Raw members keep every digit of every amount.
-        type Members = std::collections::BTreeMap<String, Box<RawValue>>;
-        let Ok(mut members) = serde_json::from_str::<Members>(body) else { return body.to_owned() };
-        let had =
-            ["api_key", "webhook_secret"].iter().filter(|name| members.remove(**name).is_some());
-        if had.count() == 0 {
-            return body.to_owned();
-        }
-        serde_json::to_string(&members).unwrap_or_default()
-    }
-
-    fn claimed_caller(&self, body: &[u8]) -> Option<String> {
-        let json = ijson::read(body).ok()?;
-        let names = ["orchestrator_id", "from_owner", "agent_id", "owner_id"];
-        let named = names.iter().find_map(|name| json.get(name))?;
-        Some(format!("said {}", named.raw()))
-    }
+fn read_query(raw: Option<String>) -> Result<Query, Malformed> {
+    Query::read(raw.as_deref().unwrap_or_default())
 }
