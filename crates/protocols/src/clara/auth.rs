@@ -1,18 +1,55 @@
-//! Addresses, owners and wallets. An address owns agents; a wallet without an agent is registered
-//! as one.
+//! Who sends a message: the signature of its item, and addresses, owners and wallets. An address owns
+//! agents; a wallet without an agent is registered as one.
 
+use std::net::SocketAddr;
+
+use bytes::Bytes;
 use rialto_core::agent::Agent;
 use rialto_core::draft::Draft;
 use rialto_core::id::{AgentId, OwnerId};
 use rialto_core::owner::Owner;
 use rialto_core::world::World;
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 
-use super::{ID, PROTOCOLS};
+use super::errors::from_edge;
+use super::{Failure, ID, PROTOCOLS};
+use crate::adapter::{HubContext, Signer};
+use crate::kit::ans104::Item;
 use crate::kit::{base64url, confusables};
 
 /// The prefix of the id of a wallet without an agent. No agent may have such an id.
 pub const WALLET_PREFIX: &str = "wallet/";
+/// The most items verified at the same time; more wait, without blocking the request loop (R75).
+static PROVING: Semaphore = Semaphore::const_new(4);
+
+/// Verifies the signature on the blocking pool.
+pub async fn verify_item(body: Bytes) -> Result<(), Failure> {
+    let Ok(_turn) = PROVING.acquire().await else { return Err(Failure::internal("proof")) };
+    let proven = tokio::task::spawn_blocking(move || Item::read(&body).map(|item| item.verify()));
+    match proven.await {
+        Ok(Ok(Ok(()))) => Ok(()),
+        Ok(Ok(Err(unproven))) => Err(unproven.into()),
+        Ok(Err(bad)) => Err(bad.into()),
+        Err(_) => Err(Failure::internal("proof")),
+    }
+}
+
+/// Counts known senders by their address, others by their network address.
+pub fn count_message(
+    context: &HubContext,
+    address: &str,
+    from: Option<SocketAddr>,
+) -> Result<(), Failure> {
+    let name = owner_name(address);
+    let known = context.engine.with_world(|world| world.owner_by_name(&name).is_some());
+    let counted = if known {
+        context.write_limiter.count_write(Signer::Unregistered(name.as_bytes()))
+    } else {
+        context.write_limiter.count_new_sender(from)
+    };
+    counted.map_err(from_edge)
+}
 
 /// The owner name of an address.
 pub fn owner_name(address: &str) -> String {
@@ -26,10 +63,7 @@ pub fn wallet_name(address: &str) -> String {
 
 /// The confusable forms of an agent's id. A wallet has none: its address cannot be chosen.
 pub fn id_skeletons(native: &str) -> Vec<String> {
-    match native.starts_with(WALLET_PREFIX) {
-        true => Vec::new(),
-        false => confusables::skeletons(native),
-    }
+    if native.starts_with(WALLET_PREFIX) { Vec::new() } else { confusables::skeletons(native) }
 }
 
 /// The reserved prefix that an id imitates, judged by confusable characters.
@@ -94,10 +128,10 @@ pub fn agent_address(people: &impl AgentLookup, id: AgentId) -> String {
 /// An agent's id in the directory; `None` for a wallet.
 pub fn agent_id(people: &impl AgentLookup, id: AgentId) -> Option<String> {
     let agent = people.agent(id)?;
-    match agent.home == ID {
-        true => (!agent.native_id.starts_with(WALLET_PREFIX)).then(|| agent.native_id.clone()),
-        false => people.alias(id).map(str::to_owned),
+    if agent.home != ID {
+        return people.alias(id).map(str::to_owned);
     }
+    (!agent.native_id.starts_with(WALLET_PREFIX)).then(|| agent.native_id.clone())
 }
 
 #[cfg(test)]

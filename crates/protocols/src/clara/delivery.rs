@@ -1,20 +1,44 @@
-//! Notices to agents and wallets as this market's messages.
+//! Notices to agents and wallets as this market's messages. Agents read them by polling, so the hub
+//! makes no deliveries.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use rialto_core::draft::Draft;
 use rialto_core::job::{Cause, Job, Selection, State};
-use rialto_core::notice::{Notice, NoticeKind};
+use rialto_core::notice::{Delivery, Notice, NoticeKind};
+use rialto_engine::Engine;
+use rialto_engine::delivery::egress::{HttpResponse, SendError};
+use rialto_engine::delivery::{AttemptResult, DeliveryEncoder, OutboundRequest};
 
-use super::outgoing::{OutgoingMessage, TaskNotice as Word};
-use super::people::{self, AgentLookup};
+use super::auth::{self, AgentLookup};
 use super::task;
+use super::wire::outgoing::{OutgoingMessage, TaskNotice};
+use crate::adapter::delivery_result;
+
+/// Clara agents poll: there are no deliveries.
+pub struct NoDeliveries;
+
+impl DeliveryEncoder for NoDeliveries {
+    fn encode(&self, _: &Engine, _: &Delivery, _: Option<&Job>) -> Option<OutboundRequest> {
+        None
+    }
+
+    fn interpret_response(
+        &self,
+        _: &Engine,
+        _: &Delivery,
+        _: Option<&Job>,
+        answer: &Result<HttpResponse, SendError>,
+    ) -> AttemptResult {
+        delivery_result::from_status(answer)
+    }
+}
 
 /// All notices as messages, in their order.
 pub fn notice_messages(draft: &Draft<'_>, notices: &[Arc<Notice>]) -> Vec<OutgoingMessage> {
     let copies = copies(draft, notices);
-    notices.iter().filter_map(|notice| of(draft, notice, &copies)).collect()
+    notices.iter().filter_map(|notice| notice_message(draft, notice, &copies)).collect()
 }
 
 /// How many copies of each task were assigned.
@@ -31,14 +55,14 @@ fn copies<'d>(draft: &'d Draft<'_>, notices: &[Arc<Notice>]) -> HashMap<&'d str,
 }
 
 /// One notice as a message; `None` when this market has no message for it.
-fn of(
+fn notice_message(
     draft: &Draft<'_>,
     notice: &Notice,
     copies: &HashMap<&str, usize>,
 ) -> Option<OutgoingMessage> {
     let reader = notice.to?;
     let job = draft.job(notice.news.job()?)?;
-    let to = people::agent_address(draft, reader);
+    let to = auth::agent_address(draft, reader);
     match notice.news {
         NoticeKind::Assigned { .. } => {
             let copies = copies.get(task::base_task_id(&job.foreign_id)).copied().unwrap_or(1);
@@ -50,12 +74,12 @@ fn of(
             Some(OutgoingMessage::query(&to, &query))
         }
         NoticeKind::OfferLost { .. } => {
-            let agent_id = people::agent_id(draft, reader)?;
-            let word = Word::OfferRejected { agent_id: &agent_id };
+            let agent_id = auth::agent_id(draft, reader)?;
+            let word = TaskNotice::OfferRejected { agent_id: &agent_id };
             Some(OutgoingMessage::notice(&to, &task::task_id(job), word))
         }
         NoticeKind::Queued { .. } => {
-            Some(OutgoingMessage::notice(&to, &task::task_id(job), Word::TaskQueued))
+            Some(OutgoingMessage::notice(&to, &task::task_id(job), TaskNotice::TaskQueued))
         }
         NoticeKind::Ended { .. } => end_message(draft, job, &to),
         NoticeKind::Accepted { .. }
@@ -83,16 +107,16 @@ pub fn end_message(people: &impl AgentLookup, job: &Job, to: &str) -> Option<Out
         // A declined copy is not reported (R61).
         _ if task::is_broadcast(job) => return None,
         State::Failed if matches!(job.selection, Selection::Auction { .. }) && job.epoch == 0 => {
-            Word::QueryFailed
+            TaskNotice::QueryFailed
         }
-        State::Failed if is_named(job) && was_refused(job, cause) => Word::TaskUnassigned,
-        State::Failed if cause == Some(Cause::Policy) => Word::TaskUnassigned,
+        State::Failed if is_named(job) && was_refused(job, cause) => TaskNotice::TaskUnassigned,
+        State::Failed if cause == Some(Cause::Policy) => TaskNotice::TaskUnassigned,
         // No response counts as a decline, and there is no other agent to ask (R42, R62).
         State::Expired if is_named(job) && job.ended_at.is_some_and(|at| at < job.deadline) => {
-            Word::TaskUnassigned
+            TaskNotice::TaskUnassigned
         }
-        State::Failed if is_named(job) => Word::TaskFailed,
-        State::Failed | State::Expired | State::Cancelled => Word::TaskExpired,
+        State::Failed if is_named(job) => TaskNotice::TaskFailed,
+        State::Failed | State::Expired | State::Cancelled => TaskNotice::TaskExpired,
         _ => return None,
     };
     // The agent's own text is included (B7).

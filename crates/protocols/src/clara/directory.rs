@@ -10,11 +10,10 @@ use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
 use rialto_engine::store::{Row, RowKey};
 
-use super::outgoing::OutgoingMessage;
-use super::people::{self, WALLET_PREFIX};
-use super::record::{self, AgentTasks, TaskTotals};
-use super::topics::BridgedTopics;
-use super::{ID, price, task};
+use super::auth::{self, WALLET_PREFIX};
+use super::wire::record::{AgentRecord, AgentTasks, TaskTotals};
+use super::wire::register::round_to_fee;
+use super::{BridgedTopics, ID, OutgoingMessage, task};
 use crate::adapter::HubContext;
 use crate::kit::budget::ByteBudget;
 use crate::kit::ijson;
@@ -241,14 +240,14 @@ fn entry<'s>(
     world: &World,
     bridged: &BridgedTopics,
     shown: &'s AgentListing,
-) -> Option<record::AgentRecord<'s>> {
+) -> Option<AgentRecord<'s>> {
     let AgentListing { agent, agent_state, work, done, asked } = shown;
     let own = agent.home == ID;
     let (fee, topic) = match offered(agent, bridged) {
         Some((skill, topic)) if own => (skill.price, topic),
-        Some((skill, topic)) => (price::round_to_fee(skill.price), topic),
+        Some((skill, topic)) => (round_to_fee(skill.price), topic),
         // A fee is at least 1, even for an agent that only posts tasks.
-        None => (price::round_to_fee(Credits::ZERO), NO_TOPIC.to_owned()),
+        None => (round_to_fee(Credits::ZERO), NO_TOPIC.to_owned()),
     };
     let tally = agent_state.market_totals;
     let metadata = match own && ijson::read(agent.card.as_bytes()).is_ok() {
@@ -256,9 +255,9 @@ fn entry<'s>(
         false => BRIDGED,
     };
     let elsewhere = |text: String| (!own).then(|| text.into());
-    Some(record::AgentRecord {
-        id: people::agent_id(world, agent.id)?.into(),
-        profile_address: people::agent_address(world, agent.id).into(),
+    Some(AgentRecord {
+        id: auth::agent_id(world, agent.id)?.into(),
+        profile_address: auth::agent_address(world, agent.id).into(),
         topic: topic.into(),
         fee,
         metadata,

@@ -1,4 +1,4 @@
-//! The field map: which parts of this market's messages carry which part of a job.
+//! The field map: which tags and record members of this market's messages carry which part of a job.
 
 use std::collections::HashSet;
 
@@ -7,19 +7,19 @@ use rialto_core::job::{Cause, Job, Requester, Selection};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 
-use super::layout::{ASSIGNMENT, REGISTER_TASK, SEND_RESULT, TASK_RESULT, TagParts};
-use super::message::{self, IncomingMessage};
-use super::order::{Order, RegisterTask};
-use super::outgoing::OutgoingMessage;
-use super::people;
-use super::record::TaskRecord;
-use super::strategy::Strategy;
 use super::task::{self, TaskMeta};
-use super::topics::Topics;
-use super::{Dialect, ID, PROCESS, PROTOCOL, deed, evidence, price, word};
+use super::translate::find_task_job;
+use super::wire::message::read_dry_run;
+use super::wire::register::{RegisterTask, format_price};
+use super::wire::task::TaskRecord;
+use super::{
+    Dialect, ID, IncomingMessage, Order, OutgoingMessage, PROCESS, PROTOCOL, Strategy, Topics,
+    auth, delivery,
+};
 use crate::adapter::HubContext;
 use crate::adapter::fidelity::{
-    Field, FieldMap, FindJobFuture, MessageView, NeutralRequest, Part, TracedJob, read_fields,
+    Field, FieldMap, FieldParts, FindJobFuture, MessageView, NeutralRequest, Part, TracedJob,
+    read_fields,
 };
 use crate::kit::ans104::{Item, ItemId};
 use crate::kit::base64url;
@@ -35,7 +35,7 @@ pub struct ClaraFieldMap;
 
 impl FieldMap for ClaraFieldMap {
     fn request_sent(&self, shown: TracedJob<'_>) -> MessageView {
-        let signed = evidence::signed_item(shown.job).and_then(|bytes| of_item(&bytes));
+        let signed = task::signed_item(shown.job).and_then(|bytes| of_item(&bytes));
         signed.unwrap_or_else(|| bare(shown))
     }
 
@@ -46,7 +46,7 @@ impl FieldMap for ClaraFieldMap {
         let worker = job.worker()?;
         let message = context.engine.with_world(|world| {
             let shown = task::task_record(world, job, true);
-            let to = people::agent_address(world, worker);
+            let to = auth::agent_address(world, worker);
             OutgoingMessage::assignment(task::dialect(job), &to, &shown, 1)
         });
         Some(sent(&message, ASSIGNMENT))
@@ -55,7 +55,7 @@ impl FieldMap for ClaraFieldMap {
     fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let TracedJob { context, job, .. } = shown;
         let report = job.result.as_ref()?;
-        let agent_id = context.engine.with_world(|world| people::agent_id(world, job.worker()?))?;
+        let agent_id = context.engine.with_world(|world| auth::agent_id(world, job.worker()?))?;
         let (action, data) = match (report.ok, report.cause) {
             (true, _) => ("Send-Result", report.output.as_deref().unwrap_or("{}")),
             (false, Some(Cause::Policy)) => ("Decline-Task", ""),
@@ -75,17 +75,17 @@ impl FieldMap for ClaraFieldMap {
         let TracedJob { context, job, .. } = shown;
         let message = context.engine.with_world(|world| {
             let to = task::requester_address(world, job);
-            word::end_message(world, job, &to)
+            delivery::end_message(world, job, &to)
         })?;
         Some(sent(&message, TASK_RESULT))
     }
 
     fn extras(&self, job: &Job) -> Option<String> {
-        of_item(&evidence::signed_item(job)?)?.extras()
+        of_item(&task::signed_item(job)?)?.extras()
     }
 
     fn evidence(&self, job: &Job) -> Option<String> {
-        evidence::signed_item(job).map(|bytes| base64url::encode(&bytes))
+        task::signed_item(job).map(|bytes| base64url::encode(&bytes))
     }
 
     fn find_job<'a>(
@@ -94,7 +94,7 @@ impl FieldMap for ClaraFieldMap {
         by: AgentId,
         id: &'a str,
     ) -> FindJobFuture<'a> {
-        Box::pin(deed::find_task_job(context, by, id))
+        Box::pin(find_task_job(context, by, id))
     }
 
     fn read_request(
@@ -106,7 +106,7 @@ impl FieldMap for ClaraFieldMap {
             let message = IncomingMessage::of(&item).map_err(|bad| bad.text.into_owned())?;
             return read(&message);
         }
-        let json = message::read_dry_run(bytes).map_err(|bad| bad.text.into_owned())?;
+        let json = read_dry_run(bytes).map_err(|bad| bad.text.into_owned())?;
         let target = json.get("Target").and_then(|target| match target.value() {
             ijson::JsonValue::String(text) => ItemId::read(text),
             _ => None,
@@ -174,11 +174,11 @@ fn bare(shown: TracedJob<'_>) -> MessageView {
     let owner = context.engine.with_world(|world| task::requester_address(world, job));
     let target = match (&job.requester, job.selection) {
         (Requester::Agent(_), Selection::Direct(agent)) => {
-            context.engine.with_world(|world: &World| people::agent_id(world, agent))
+            context.engine.with_world(|world: &World| auth::agent_id(world, agent))
         }
         _ => None,
     };
-    let reward = price::format_price(job.budget);
+    let reward = format_price(job.budget);
     let optional = [
         ("RedStone-Agent-Id", meta.requester_id.as_deref()),
         ("Context-Id", meta.context_id.as_deref()),
@@ -253,3 +253,106 @@ fn data_fields(data: &str, layout: TagParts) -> Vec<Field> {
         },
     }
 }
+
+/// The field parts of one kind of message.
+#[derive(Clone, Copy, Debug)]
+struct TagParts {
+    tags: &'static [(&'static str, Part)],
+    /// The part that the data carries as a whole, where it is not a record of the market.
+    data: Option<Part>,
+    record: FieldParts,
+}
+
+impl TagParts {
+    /// The part that a tag carries.
+    fn part_of_tag(&self, name: &str) -> Part {
+        let found = self.tags.iter().chain(USUAL).find(|(known, _)| *known == name);
+        found.map_or(Part::Extra, |(_, part)| *part)
+    }
+}
+
+/// The tags of every message.
+const USUAL: &[(&str, Part)] = &[
+    ("Action", Part::Framing),
+    ("Protocol", Part::Framing),
+    ("Data-Protocol", Part::Framing),
+    ("Variant", Part::Framing),
+    ("Type", Part::Framing),
+];
+
+/// A task is registered.
+const REGISTER_TASK: TagParts = TagParts {
+    tags: &[
+        ("/Id", Part::Id),
+        ("/Owner", Part::Requester),
+        ("RedStone-Agent-Topic", Part::Skill),
+        ("RedStone-Agent-Reward", Part::Budget),
+        ("RedStone-Agent-Matching", Part::Strategy),
+        ("RedStone-Agent-Id", Part::Requester),
+        ("Context-Id", Part::Correlation),
+        ("Target-Agent-Id", Part::Worker),
+        ("Capability", Part::Skill),
+    ],
+    data: Some(Part::Input),
+    record: &[],
+};
+
+/// A task is assigned.
+const ASSIGNMENT: TagParts = TagParts {
+    tags: &[
+        ("/Target", Part::Worker),
+        ("TaskId", Part::Id),
+        ("Task-Id", Part::Id),
+        ("Agent-Id", Part::Worker),
+        ("Assigned-Agent-Id", Part::Worker),
+        ("Requesting-Agent-Id", Part::Requester),
+        ("Context-Id", Part::Correlation),
+        ("Number-Of-Agents", Part::Framing),
+    ],
+    data: None,
+    record: &[
+        ("/Data/id", Part::Id),
+        ("/Data/agentId", Part::Worker),
+        ("/Data/requester", Part::Requester),
+        ("/Data/requesterId", Part::Requester),
+        ("/Data/reward", Part::Budget),
+        ("/Data/matchingStrategy", Part::Strategy),
+        ("/Data/strategy", Part::Strategy),
+        ("/Data/payload", Part::Input),
+        ("/Data/topic", Part::Skill),
+        ("/Data/contextId", Part::Correlation),
+        ("/Data/timestamp", Part::Time),
+        ("/Data/block", Part::Framing),
+    ],
+};
+
+/// A result is sent, or the task declined.
+const SEND_RESULT: TagParts = TagParts {
+    tags: &[("RedStone-Agent-Id", Part::Worker), ("RedStone-Task-Id", Part::Id)],
+    data: Some(Part::Output),
+    record: &[],
+};
+
+/// The result of a task, or the notice that there is none.
+const TASK_RESULT: TagParts = TagParts {
+    tags: &[
+        ("/Target", Part::Requester),
+        ("TaskId", Part::Id),
+        ("Task-Id", Part::Id),
+        ("Assigned-Agent-Id", Part::Worker),
+        ("Assigned-Agent-Address", Part::Worker),
+        ("Fee", Part::Paid),
+    ],
+    data: None,
+    record: &[
+        ("/Data/id", Part::Id),
+        ("/Data/agentId", Part::Worker),
+        ("/Data/agentAddress", Part::Worker),
+        ("/Data/sender", Part::Worker),
+        ("/Data/recipient", Part::Requester),
+        ("/Data/result", Part::Output),
+        ("/Data/timestamp", Part::Time),
+        ("/Data/block", Part::Framing),
+        ("/Data/originalTask", Part::Framing),
+    ],
+};

@@ -3,22 +3,18 @@
 use std::sync::Arc;
 
 use rialto_core::id::AgentId;
-use rialto_core::job::{Job, State};
+use rialto_core::job::{Job, Selection, State};
 use rialto_core::market::MarketOrder;
 use rialto_core::money::Credits;
 use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
 
-use super::clerk::OrderReply;
-use super::deed::{OrderPlan, PlanError, own_agent};
-use super::fault::OrderError;
-use super::message::IncomingMessage;
-use super::order::{LoadNext, Order, TaskTrace};
-use super::outgoing::OutgoingMessage;
-use super::people;
-use super::question::ReadQuery;
-use super::{Dialect, board, task};
+use super::record_writer::OrderReply;
+use super::results::ReadQuery;
+use super::translate::{OrderPlan, PlanError, find_task_job, own_agent};
+use super::wire::order::{LoadNext, TaskTrace};
+use super::{Dialect, IncomingMessage, Order, OrderError, OutgoingMessage, auth, directory, task};
 use crate::adapter::fidelity::{self, Members, Viewer};
 use crate::adapter::{HubContext, shown_jobs};
 use crate::kit::object::ObjectWriter;
@@ -71,9 +67,9 @@ async fn planned(
         (MarketOrder::RecordOnly, OrderReply::Answer { messages, shown, ask: ask.clone() })
     };
     Ok(match order {
-        Order::ListAgents => said(vec![board::list_agents(context, from, after).await?], true),
-        Order::TasksQueue => said(vec![board::list_queued_tasks(context, from, after)], true),
-        Order::Dashboard => said(vec![board::dashboard(context, from, after).await?], true),
+        Order::ListAgents => said(vec![directory::list_agents(context, from, after).await?], true),
+        Order::TasksQueue => said(vec![directory::list_queued_tasks(context, from, after)], true),
+        Order::Dashboard => said(vec![directory::dashboard(context, from, after).await?], true),
         // A dry-run only claims its sender, so it reads nothing private (R74).
         Order::LoadNext(_) | Order::Withdraw if !signed => {
             return Err(OrderError::SignToRead.into());
@@ -102,7 +98,7 @@ fn balance(context: &HubContext, address: &str) -> Credits {
     context
         .engine
         .with_world(|world| {
-            let owner = world.owner_by_name(&people::owner_name(address))?;
+            let owner = world.owner_by_name(&auth::owner_name(address))?;
             world.owner(owner).map(|owner| owner.available)
         })
         .unwrap_or(Credits::ZERO)
@@ -140,7 +136,7 @@ async fn next_query(
         let open = world.live_jobs().filter(|job| is_asked(job, agent));
         let oldest = open.min_by_key(|job| job.id);
         let query = oldest.and_then(|job| {
-            let rialto_core::job::Selection::Auction { closes } = job.selection else {
+            let Selection::Auction { closes } = job.selection else {
                 return None;
             };
             task::task_query(world, job, agent, closes)
@@ -166,7 +162,7 @@ async fn next_result(
             vec![context.engine.with_world(|world| own_agent(world, from, agent_id))?]
         }
         None => context.engine.with_world(|world| {
-            let owner = world.owner_by_name(&people::owner_name(from));
+            let owner = world.owner_by_name(&auth::owner_name(from));
             owner.map(|owner| world.agents_of(owner).collect()).unwrap_or_default()
         }),
     };
@@ -223,19 +219,21 @@ async fn trace(
     order: &TaskTrace<'_>,
 ) -> Result<OutgoingMessage, PlanError> {
     let readers: Vec<AgentId> = context.engine.with_world(|world| {
-        let owner = world.owner_by_name(&people::owner_name(from));
+        let owner = world.owner_by_name(&auth::owner_name(from));
         let own = |agent: &AgentId| order.agent_id.is_none_or(|id| is_called(world, *agent, id));
         let all = owner.into_iter().flat_map(|owner| world.agents_of(owner));
         all.filter(own).take(READERS_MAX).collect()
     });
     for reader in readers {
-        let job = super::deed::find_task_job(context, reader, order.task_id).await?;
-        let eyes = job.as_deref().and_then(|job| match job.is_requested_by(reader) {
-            true => Some(Viewer::Requester),
-            false => (job.worker() == Some(reader)).then_some(Viewer::Worker),
+        let job = find_task_job(context, reader, order.task_id).await?;
+        let viewer = job.as_deref().and_then(|job| {
+            if job.is_requested_by(reader) {
+                return Some(Viewer::Requester);
+            }
+            (job.worker() == Some(reader)).then_some(Viewer::Worker)
         });
-        if let (Some(job), Some(eyes)) = (job, eyes) {
-            let trace = fidelity::trace(context, &job, eyes).await?;
+        if let (Some(job), Some(viewer)) = (job, viewer) {
+            let trace = fidelity::trace(context, &job, viewer).await?;
             let trace = serde_json::to_string(&trace).unwrap_or_default();
             return Ok(OutgoingMessage::trace(
                 from,
@@ -258,5 +256,5 @@ fn traced(task_id: &str, job: &Job, trace: &str) -> String {
 }
 
 fn is_called(world: &World, agent: AgentId, id: &str) -> bool {
-    people::agent_id(world, agent).as_deref() == Some(id)
+    auth::agent_id(world, agent).as_deref() == Some(id)
 }

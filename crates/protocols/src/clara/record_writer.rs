@@ -5,11 +5,10 @@ use rialto_core::market::{MarketRecorder, MarketStep, RecordContent};
 use rialto_core::money::Credits;
 use rialto_core::refusal::Refusal;
 
-use super::fault::OrderError;
-use super::outgoing::{OutgoingMessage, TaskNotice};
-use super::people;
-use super::question::{ReadQuery, STORED_ANSWER_MAX, StoredQuery};
-use super::{board, result, task, word};
+use super::results::{ReadQuery, STORED_ANSWER_MAX, StoredQuery};
+use super::wire::outgoing::{OutgoingMessage, TaskNotice};
+use super::wire::result;
+use super::{ID, OrderError, delivery, directory, errors, task};
 use crate::kit::budget::ByteBudget;
 
 /// Writes the records of events that no order caused.
@@ -50,7 +49,7 @@ pub enum OrderReply {
 
 impl MarketRecorder for EventRecordWriter {
     fn write(&self, step: &MarketStep<'_, '_>) -> RecordContent {
-        written(step, word::notice_messages(step.draft, &step.notices), true)
+        written(step, delivery::notice_messages(step.draft, &step.notices), true)
     }
 }
 
@@ -133,7 +132,7 @@ impl OrderRecordWriter {
             }
             OrderReply::Error(fault) => return failed(&fault.to_string()),
         };
-        let others = word::notice_messages(step.draft, &step.notices);
+        let others = delivery::notice_messages(step.draft, &step.notices);
         if let ([reply], Some(ask)) = (messages.as_slice(), ask.filter(|_| self.is_stored))
             && reply.data.as_ref().is_some_and(|data| data.len() > STORED_ANSWER_MAX)
         {
@@ -162,8 +161,8 @@ impl OrderRecordWriter {
     /// The list of tasks that still wait after the dispatch.
     fn dispatched(&self, step: &MarketStep<'_, '_>) -> OutgoingMessage {
         let draft = step.draft;
-        let ours = |job: &&Job| job.state == State::Queued && job.origin == super::ID;
-        let mut budget = ByteBudget::new(board::PAGE_BYTES);
+        let ours = |job: &&Job| job.state == State::Queued && job.origin == ID;
+        let mut budget = ByteBudget::new(directory::PAGE_BYTES);
         let (mut shown, mut last, mut next) = (Vec::new(), 0, None);
         for job in draft.world.queued_jobs().filter_map(|job| draft.job(job.id)).filter(ours) {
             if !budget.take(job.input.len() + job.meta.len()) {
@@ -181,66 +180,9 @@ impl OrderRecordWriter {
             // Another request has read it meanwhile, so there is nothing left to return.
             return written(step, Vec::new(), false);
         }
-        match self.fault(step, refusal) {
+        match errors::from_refusal(self, step, refusal) {
             Some(fault) => failed(&fault.to_string()),
             None => failed(&refusal.to_string()),
         }
-    }
-
-    /// The error text of the market for a refusal, depending on the order.
-    fn fault(&self, step: &MarketStep<'_, '_>, refusal: &Refusal) -> Option<OrderError> {
-        let address = self.from.clone();
-        match (&self.reply, refusal) {
-            (
-                OrderReply::Registered { agent_id },
-                Refusal::IdTaken
-                | Refusal::OwnerTaken
-                | Refusal::NameConfusable
-                | Refusal::IdentityMismatch,
-            ) => Some(OrderError::NotOwner { address, agent: agent_id.clone() }),
-            (OrderReply::Task, Refusal::TooFewCredits) => {
-                Some(OrderError::InsufficientFunds { funds: self.funds(step), address })
-            }
-            (
-                OrderReply::Task,
-                Refusal::NoSuchSkill
-                | Refusal::SkillNotOffered
-                | Refusal::NoSuchAgent
-                | Refusal::Offline
-                | Refusal::AtCapacity
-                | Refusal::AtRateLimit
-                | Refusal::AgentBroken
-                | Refusal::GuestCannotPay
-                | Refusal::BudgetTooLow { .. }
-                | Refusal::BridgeLoop { .. },
-            ) => Some(OrderError::NoAgents),
-            (OrderReply::Result { task_id }, Refusal::WrongState { state: is })
-                if is.is_final() =>
-            {
-                Some(OrderError::AlreadySent(task_id.clone()))
-            }
-            (OrderReply::Offer { task_id, .. }, Refusal::WrongState { .. }) => {
-                Some(OrderError::AuctionClosed(task_id.clone()))
-            }
-            (OrderReply::Offer { fee, reward, .. }, Refusal::BudgetTooLow { .. }) => {
-                Some(OrderError::OfferTooHigh { offer: *fee, reward: *reward })
-            }
-            (
-                OrderReply::Offer { task_id, .. } | OrderReply::Declined { task_id, .. },
-                Refusal::TooManyOffers { .. },
-            ) => Some(OrderError::AlreadyOffered(task_id.clone())),
-            (
-                OrderReply::Result { .. } | OrderReply::Declined { .. } | OrderReply::Offer { .. },
-                Refusal::NotFound | Refusal::WrongState { .. },
-            ) => Some(OrderError::NotAssigned),
-            _ => None,
-        }
-    }
-
-    fn funds(&self, step: &MarketStep<'_, '_>) -> Credits {
-        let name = people::owner_name(&self.from);
-        let owner = step.draft.owner_by_name(&name).and_then(|id| step.draft.owner(id));
-        // An owner who registers with this very order will have the welcome grant.
-        owner.map_or(step.draft.world.rules.welcome_grant, |owner| owner.available)
     }
 }

@@ -1,21 +1,25 @@
 //! The compute unit: the result of one message, and pages of all results.
+//!
+//! A long answer to a signed read-only order is not stored: the market record keeps the query, and
+//! fetching the result computes the current answer.
 
 use std::time::Duration;
 
-use rialto_core::alias::{ClaimTarget, claim};
+use rialto_core::alias::{ClaimTarget, Digest, claim};
 use rialto_core::command::JobRef;
 use rialto_core::id::PostingId;
 use rialto_core::job::{Job, Selection, State};
 use rialto_core::market::MarketRecord;
-use rialto_core::time::Timestamp;
+use rialto_core::time::{Millis, Timestamp};
 use rialto_engine::Failure as EngineFailure;
 use rialto_engine::store::{PageQuery, Row, RowKey};
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::fault::OrderError;
-use super::paging::{PageBound, Paging, ResultCursor, SortOrder};
-use super::result::MessageResult;
-use super::{ID, question, result};
+use super::translate::PlanError;
+use super::wire::order::{LoadNext, TaskTrace};
+use super::wire::result::{self, MessageResult, PageBound, SortOrder};
+use super::{ID, Order, OrderError, Paging, ResultCursor, directory, read_orders};
 use crate::adapter::HubContext;
 use crate::kit::ijson::{self, Json};
 
@@ -29,6 +33,11 @@ const PAGE_BYTES: usize = 4 << 20;
 const STEP: usize = 8;
 /// An id past every market record.
 const LAST: PostingId = PostingId(u64::MAX >> 1);
+/// The most bytes of data in an answer that is stored.
+pub const STORED_ANSWER_MAX: usize = 1 << 10;
+/// How long a private answer can be computed again. A result can be fetched by anyone who knows its
+/// message's id, who must not be able to follow an agent's inbox that way for ever.
+const PRIVATE_FOR: Millis = Millis::hours(24);
 
 /// The result of a message; `None` if there is none. Waits for an open auction to close.
 pub async fn message_result(
@@ -43,14 +52,11 @@ pub async fn message_result(
     let auction = job.filter(|job| matches!(job.selection, Selection::Auction { .. }));
     match auction {
         Some(job) => closed(context, id, &job, posting).await.map(Some),
-        None => question::complete_result(context, posting).await.map(Some),
+        None => complete_result(context, posting).await.map(Some),
     }
 }
 
-async fn posted(
-    context: &HubContext,
-    name: rialto_core::alias::Digest,
-) -> Result<Option<MarketRecord>, EngineFailure> {
+async fn posted(context: &HubContext, name: Digest) -> Result<Option<MarketRecord>, EngineFailure> {
     let Some(ClaimTarget::MarketRecord(id)) = context.engine.claim_target(name).await? else {
         return Ok(None);
     };
@@ -71,11 +77,10 @@ async fn closed(
     let until = Instant::now() + Duration::from_millis(window) + GRACE;
     loop {
         if let Some(outcome) = posted(context, claim::closed_auction(ID, id)).await? {
-            return Ok(match has_failed(&outcome.text, id) {
-                false => joined(id, &outcome.text, &asked.text),
-                true => {
-                    result::write_error_result(&OrderError::NoOffers(id.to_owned()).to_string())
-                }
+            return Ok(if has_failed(&outcome.text, id) {
+                result::write_error_result(&OrderError::NoOffers(id.to_owned()).to_string())
+            } else {
+                joined(id, &outcome.text, &asked.text)
             });
         }
         let open = context.engine.with_world(|world| {
@@ -188,4 +193,127 @@ async fn place(
         }
     }
     Ok(PostingId(low))
+}
+
+/// A query, its sender, and the number of the message that answers it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredQuery {
+    pub from: String,
+    pub number: u64,
+    #[serde(rename = "ask")]
+    pub query: ReadQuery,
+}
+
+/// A read-only order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReadQuery {
+    Agents {
+        after: u64,
+    },
+    Queue {
+        after: u64,
+    },
+    Dashboard {
+        after: u64,
+    },
+    /// The tasks that still wait after a dispatch.
+    Dispatched,
+    Task {
+        agent_id: String,
+    },
+    Query {
+        agent_id: String,
+    },
+    Trace {
+        task_id: String,
+        agent_id: Option<String>,
+    },
+}
+
+impl ReadQuery {
+    /// The query of an order, if its answer may be long and it has no other effect. `after` is the
+    /// cursor of a list.
+    pub fn of(order: &Order<'_>, after: u64) -> Option<Self> {
+        Some(match order {
+            Order::ListAgents => Self::Agents { after },
+            Order::TasksQueue => Self::Queue { after },
+            Order::Dashboard => Self::Dashboard { after },
+            Order::LoadNext(LoadNext::Task { agent_id }) => {
+                Self::Task { agent_id: (*agent_id).to_owned() }
+            }
+            Order::LoadNext(LoadNext::Query { agent_id }) => {
+                Self::Query { agent_id: (*agent_id).to_owned() }
+            }
+            Order::Trace(TaskTrace { task_id, agent_id }) => Self::Trace {
+                task_id: (*task_id).to_owned(),
+                agent_id: agent_id.map(str::to_owned),
+            },
+            _ => return None,
+        })
+    }
+
+    fn order(&self) -> Order<'_> {
+        match self {
+            Self::Agents { .. } => Order::ListAgents,
+            Self::Queue { .. } => Order::TasksQueue,
+            Self::Dashboard { .. } => Order::Dashboard,
+            Self::Dispatched => Order::DispatchTasks,
+            Self::Task { agent_id } => Order::LoadNext(LoadNext::Task { agent_id }),
+            Self::Query { agent_id } => Order::LoadNext(LoadNext::Query { agent_id }),
+            Self::Trace { task_id, agent_id } => {
+                Order::Trace(TaskTrace { task_id, agent_id: agent_id.as_deref() })
+            }
+        }
+    }
+
+    /// The cursor of a list.
+    fn after(&self) -> u64 {
+        match self {
+            Self::Agents { after } | Self::Queue { after } | Self::Dashboard { after } => *after,
+            Self::Dispatched | Self::Task { .. } | Self::Query { .. } | Self::Trace { .. } => 0,
+        }
+    }
+
+    /// Whether the answer is public.
+    fn is_public(&self) -> bool {
+        match self {
+            Self::Agents { .. }
+            | Self::Queue { .. }
+            | Self::Dashboard { .. }
+            | Self::Dispatched => true,
+            Self::Task { .. } | Self::Query { .. } | Self::Trace { .. } => false,
+        }
+    }
+}
+
+/// The result of a market record: its text, preceded by the answer if that was not stored.
+pub async fn complete_result(
+    context: &HubContext,
+    posting: MarketRecord,
+) -> Result<String, EngineFailure> {
+    let Some(question) = &posting.query else { return Ok(posting.text) };
+    let Ok(question) = serde_json::from_str::<StoredQuery>(question) else {
+        tracing::error!(posting = %posting.id, "stored query cannot be read");
+        return Err(EngineFailure::Fault);
+    };
+    let StoredQuery { from, number, query: ask } = question;
+    if !ask.is_public() && context.engine.now() >= posting.at.plus(PRIVATE_FOR) {
+        return Ok(result::write_error_result(&OrderError::AnswerExpired.to_string()));
+    }
+    let message = match &ask {
+        ReadQuery::Dispatched => Some(directory::list_undispatched_tasks(context, &from)),
+        ask => match read_orders::answer_read_order(context, &from, ask.order(), ask.after()).await
+        {
+            Ok(message) => message,
+            Err(PlanError::Order(fault)) => {
+                return Ok(result::write_error_result(&fault.to_string()));
+            }
+            Err(PlanError::Engine(failure)) => return Err(failure),
+        },
+    };
+    let first = message.map(|message| message.write(number));
+    let rest = ijson::read(posting.text.as_bytes()).ok();
+    let rest = rest.iter().flat_map(result::result_messages).map(Json::raw);
+    let all: Vec<&str> = first.as_deref().into_iter().chain(rest).collect();
+    Ok(result::write_result(&all))
 }

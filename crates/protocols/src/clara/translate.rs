@@ -15,18 +15,12 @@ use rialto_core::time::Millis;
 use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
 
-use super::clerk::OrderReply;
-use super::evidence::{self, ItemWithoutPayload};
-use super::fault::OrderError;
-use super::message::IncomingMessage;
-use super::order::{
-    DeclineTask, Order, RegisterAgent, RegisterTask, SendResult, Service, SubmitOffer,
-};
-use super::people::{self, WALLET_PREFIX};
-use super::settings::Settings;
-use super::strategy::Strategy;
-use super::task::{self, TaskMeta};
-use super::{Dialect, ID, reading};
+use super::auth::{self, WALLET_PREFIX};
+use super::record_writer::OrderReply;
+use super::task::{self, ItemWithoutPayload, TaskMeta};
+use super::wire::order::{DeclineTask, SendResult, SubmitOffer};
+use super::wire::register::{RegisterAgent, RegisterTask, Service};
+use super::{Dialect, ID, IncomingMessage, Order, OrderError, Settings, Strategy, read_orders};
 use crate::adapter::input_check::{self, InputCheck};
 use crate::adapter::{HubContext, NewAgent, make_aliases};
 use crate::kit::ans104::ItemId;
@@ -86,14 +80,14 @@ pub async fn plan_order(
             MarketOrder::RecordOnly,
             OrderReply::Answer { messages: Vec::new(), shown: false, ask: None },
         )),
-        order => reading::plan_read_order(context, message, order, dialect).await,
+        order => read_orders::plan_read_order(context, message, order, dialect).await,
     }
 }
 
 /// Finds an agent of the sender by its id.
 pub fn own_agent(world: &World, from: &str, agent_id: &str) -> Result<AgentId, OrderError> {
     let found = world.agent_by_alias(ID, agent_id).and_then(|id| world.agent(id));
-    let owner = world.owner_by_name(&people::owner_name(from));
+    let owner = world.owner_by_name(&auth::owner_name(from));
     let is_own =
         |agent: &&Arc<Agent>| agent.active && agent.home == ID && Some(agent.owner) == owner;
     found.filter(is_own).map(|agent| agent.id).ok_or_else(|| OrderError::NotRegistered {
@@ -113,7 +107,7 @@ fn register(
     }
     // An agent that registered such an id before this rule existed keeps it.
     let new = || context.engine.with_world(|world| world.agent_by_alias(ID, order.id).is_none());
-    if let Some(first) = people::imitated_prefix(order.id).filter(|_| new()) {
+    if let Some(first) = auth::imitated_prefix(order.id).filter(|_| new()) {
         return Err(OrderError::ReservedAgentId(first));
     }
     // Another sender's address is the name of that sender's wallet.
@@ -137,7 +131,7 @@ fn register(
     let enrol = Registration {
         skills: order.service.map(skill).into_iter().collect(),
         card: order.metadata.to_owned(),
-        ..somebody(context, from, order.id.to_owned(), new_agent)
+        ..registration(context, from, order.id.to_owned(), new_agent)
     };
     let reply = OrderReply::Registered { agent_id: order.id.to_owned() };
     Ok((MarketOrder::Register(Box::new(enrol)), reply))
@@ -145,7 +139,7 @@ fn register(
 
 /// The registration of an agent or wallet of this address. It polls, so it counts as always
 /// reachable.
-fn somebody(
+fn registration(
     context: &HubContext,
     from: &str,
     native: String,
@@ -155,7 +149,7 @@ fn somebody(
         actor: Actor::Owner,
         home: ID,
         aliases: make_aliases(&context.engine, new_agent),
-        owner: people::owner_name(from),
+        owner: auth::owner_name(from),
         name: new_agent.name.to_owned(),
         native_id: native,
         endpoint: None,
@@ -179,14 +173,14 @@ fn requester(
         let agent = context.engine.with_world(|world| own_agent(world, from, named))?;
         return Ok((Requester::Agent(agent), None));
     }
-    let native = people::wallet_name(from);
+    let native = auth::wallet_name(from);
     let known = context.engine.with_world(|world| world.agent_by_alias(ID, &native));
     Ok(match known {
         Some(agent) => (Requester::Agent(agent), None),
         None => {
             // The wallet is listed under its address.
             let new_agent = NewAgent { home: ID, native: from, name: from };
-            let enrol = somebody(context, from, native, new_agent);
+            let enrol = registration(context, from, native, new_agent);
             (Requester::Guest(from.to_owned()), Some(enrol))
         }
     })
@@ -210,17 +204,17 @@ async fn open(
         let named = of.and_then(|agent| world.agent(agent));
         named.is_some_and(|agent| agent.home != ID)
     });
-    let also = match named || !settings.payments {
-        true => Vec::new(),
-        false => settings.bridged.skill_names_of(order.topic),
+    let also = if named || !settings.payments {
+        Vec::new()
+    } else {
+        settings.bridged.skill_names_of(order.topic)
     };
     let names: Vec<&str> =
         [skill.as_str()].into_iter().chain(also.iter().map(String::as_str)).collect();
     audience(context, selection, &names, order.payload)?;
     let wanted = InputCheck { origin: ID, skill_names: &names, agent: of, input: order.payload };
     let unfit = input_check::find_unfit_agents(context, &wanted).await;
-    let crosses =
-        context.engine.with_world(|world| evidence::may_leave_protocol(world, of, &names));
+    let crosses = context.engine.with_world(|world| task::may_leave_protocol(world, of, &names));
     let meta = TaskMeta {
         context_id: order.context_id.map(str::to_owned),
         requester_id: order.agent_id.map(str::to_owned),

@@ -7,7 +7,7 @@ const UNKNOWN_PROTOCOL: &str = "Unknown protocol nil, supported: C.L.A.R.A.";
 
 #[test]
 fn all_but_what_only_shows_something_need_the_protocol() {
-    for example in good::ALL {
+    for example in good::EXAMPLES {
         let without = order(&without(example, "Protocol"), data(example));
         let other = order(&with(example, "Protocol", "clara"), data(example));
         if example == good::LIST_AGENTS {

@@ -1,4 +1,5 @@
-//! An incoming message as its handler sees it (2.3): sender, tags and data.
+//! An incoming message as its handler sees it (2.3): sender, tags and data; the process it is for;
+//! and the query strings that name processes and messages.
 //!
 //! A message is a signed item, or the JSON of a dry-run, whose contents are all unproven. The hub
 //! determines the arrival time and the number of earlier messages. The anchor only makes items
@@ -6,11 +7,12 @@
 
 use std::borrow::Cow;
 
-use super::failure::Failure;
-use super::{BODY_MAX, CLAIM_MAX};
+use super::error::Failure;
+use crate::clara::{BODY_MAX, CLAIM_MAX, PROCESS};
 use crate::kit::ans104::{Item, ItemId, TAG_BYTES_MAX, Tag};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, Json};
+use crate::kit::query::Query;
 
 /// Tags that state an identity. They are never trusted (R74).
 const DROPPED: [&str; 3] = ["From", "Owner", "From-Process"];
@@ -95,10 +97,10 @@ fn is_kept(tag: &Tag<'_>) -> bool {
 
 fn claim<'b>(f: &Fields<'_, 'b>, name: &str) -> Result<&'b str, Malformed> {
     let text = f.text(name)?.unwrap_or_default();
-    match text.chars().count() > CLAIM_MAX {
-        true => Err(f.malformed(name, format_args!("has more than {CLAIM_MAX} characters"))),
-        false => Ok(text),
+    if text.chars().count() > CLAIM_MAX {
+        return Err(f.malformed(name, format_args!("has more than {CLAIM_MAX} characters")));
     }
+    Ok(text)
 }
 
 /// The tags of a dry-run, with the same size limit as those of an item.
@@ -117,4 +119,72 @@ fn tags<'b>(f: &Fields<'_, 'b>) -> Result<Vec<Tag<'b>>, Malformed> {
     }
     read.retain(is_kept);
     Ok(read)
+}
+
+/// The format of the market's messages (D1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// As in the spec.
+    #[default]
+    Spec,
+    /// As the deployed processes do it.
+    Deployed,
+}
+
+/// The process ids of the market. Every hub also answers to the published one ([`PROCESS`]), but
+/// moves no money for orders to it: the same signed order would be valid on all hubs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Processes {
+    /// This hub's own process, in the spec's dialect.
+    pub spec: ItemId,
+    /// The process in the deployed dialect, if the operator configured one.
+    pub deployed: Option<ItemId>,
+}
+
+impl Processes {
+    /// The dialect of a process; `None` if it is not the market (R67).
+    pub fn dialect(&self, process: ItemId) -> Option<Dialect> {
+        if process == self.spec {
+            return Some(Dialect::Spec);
+        }
+        if Some(process) == self.deployed {
+            return Some(Dialect::Deployed);
+        }
+        (ItemId::read(PROCESS) == Some(process)).then_some(Dialect::Spec)
+    }
+
+    /// Whether orders to a process may move money: it is this hub's own, or the operator configured
+    /// it.
+    pub fn may_move_money(&self, process: ItemId) -> bool {
+        process == self.spec || Some(process) == self.deployed
+    }
+}
+
+/// `assign`: a message is to be assigned to a process again. `base-layer` and `exclude` are not
+/// read, because the assignment has no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AssignQuery {
+    /// The process.
+    pub process: ItemId,
+    /// The message.
+    pub message: ItemId,
+}
+
+/// The process of a result or a dry-run request.
+pub fn read_process(raw: &str) -> Result<ItemId, Failure> {
+    process_of(&Query::read(raw)?)
+}
+
+/// The assignment that a request to the message unit asks for, if any.
+pub fn read_assign(raw: &str) -> Result<Option<AssignQuery>, Failure> {
+    let query = Query::read(raw)?;
+    let Some(message) = query.text("assign") else { return Ok(None) };
+    let message = ItemId::read(message).ok_or_else(Failure::unknown_message)?;
+    Ok(Some(AssignQuery { process: process_of(&query)?, message }))
+}
+
+fn process_of(query: &Query) -> Result<ItemId, Failure> {
+    let given = query.text("process-id");
+    let given = given.ok_or_else(|| Failure::bad_request("process-id is required"))?;
+    ItemId::read(given).ok_or_else(Failure::unknown_process)
 }

@@ -5,39 +5,23 @@
 //! always gets the same Error. A missing topic, fee or reward gets the same text as an invalid one
 //! (R3, R4). Whether agents and tasks exist, and who owns them, is checked elsewhere.
 
-pub mod balance;
-pub mod decline;
-pub mod load_next;
-pub mod register_agent;
-pub mod register_task;
-pub mod send_result;
-pub mod submit_offer;
-pub mod trace;
+use rialto_core::money::Credits;
 
-pub use decline::DeclineTask;
-pub use load_next::LoadNext;
-pub use register_agent::{RegisterAgent, Service};
-pub use register_task::RegisterTask;
-pub use send_result::SendResult;
-pub use submit_offer::SubmitOffer;
-pub use trace::TaskTrace;
-
-use super::PROTOCOL;
-use super::action::Action;
-use super::fault::OrderError;
-use super::message::IncomingMessage;
-use super::process::Dialect;
-use super::topics::Topics;
+use super::action::{Action, Topics};
+use super::error::OrderError;
+use super::message::{Dialect, IncomingMessage};
+use super::register::{RegisterAgent, RegisterTask, read_price};
+use crate::clara::PROTOCOL;
 use crate::kit::ijson;
 
 /// The tag with an agent's id.
-const AGENT_ID: &str = "RedStone-Agent-Id";
+pub(super) const AGENT_ID: &str = "RedStone-Agent-Id";
 /// The tag with a task's id.
 const TASK_ID: &str = "RedStone-Task-Id";
 /// The tag with a topic.
-const TOPIC: &str = "RedStone-Agent-Topic";
+pub(super) const TOPIC: &str = "RedStone-Agent-Topic";
 /// The tag with a fee.
-const FEE: &str = "RedStone-Agent-Fee";
+pub(super) const FEE: &str = "RedStone-Agent-Fee";
 /// The length of a message's id, in characters.
 const ID_LEN: usize = 43;
 
@@ -109,7 +93,7 @@ impl<'a> Order<'a> {
             Action::LoadNextQuery => Self::LoadNext(LoadNext::query(message)?),
             Action::TasksQueue => Self::TasksQueue,
             Action::DispatchTasks => Self::DispatchTasks,
-            Action::Balance => balance::check_own_account(message).map(|()| Self::Balance)?,
+            Action::Balance => check_own_account(message).map(|()| Self::Balance)?,
             Action::Balances => return Err(OrderError::SignToRead),
             Action::DashboardData => Self::Dashboard,
             Action::Withdraw
@@ -121,6 +105,130 @@ impl<'a> Order<'a> {
     }
 }
 
+/// `Send-Result`: the result of a task. A recipient tag is shown but does not redirect it: the result
+/// always goes to the requester (D6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendResult<'a> {
+    /// The agent that did the task.
+    pub agent_id: &'a str,
+    /// The task.
+    pub task_id: &'a str,
+    /// JSON text for the requester.
+    pub result: &'a str,
+    /// The recipient that the sender names.
+    pub recipient: Option<&'a str>,
+}
+
+impl<'a> SendResult<'a> {
+    /// Reads the order from a message.
+    pub fn read(message: &IncomingMessage<'a>) -> Result<Self, OrderError> {
+        let (agent_id, task_id) = agent_and_task(message)?;
+        let recipient = message.tag("RedStone-Task-Recipient").filter(|given| !given.is_empty());
+        Ok(Self { agent_id, task_id, result: json(message)?, recipient })
+    }
+}
+
+/// `Decline-Task`: an agent declines a task, or declines to make an offer. The data is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeclineTask<'a> {
+    /// The agent that declines.
+    pub agent_id: &'a str,
+    /// The task.
+    pub task_id: &'a str,
+}
+
+impl<'a> DeclineTask<'a> {
+    /// Reads the order from a message.
+    pub fn read(message: &IncomingMessage<'a>) -> Result<Self, OrderError> {
+        let (agent_id, task_id) = agent_and_task(message)?;
+        Ok(Self { agent_id, task_id })
+    }
+}
+
+/// `Submit-Offer`: an agent's binding price for a task in an auction (2.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubmitOffer<'a> {
+    /// The agent that makes the offer.
+    pub agent_id: &'a str,
+    /// The task.
+    pub task_id: &'a str,
+    /// The offered fee.
+    pub fee: Credits,
+}
+
+impl<'a> SubmitOffer<'a> {
+    /// Reads the order from a message.
+    pub fn read(message: &IncomingMessage<'a>) -> Result<Self, OrderError> {
+        let (agent_id, task_id) = agent_and_task(message)?;
+        let fee = message.tag(FEE).and_then(read_price).ok_or(OrderError::BadFee)?;
+        Ok(Self { agent_id, task_id, fee })
+    }
+}
+
+/// `Load-Next-…`: reads the oldest waiting entry of an agent, one at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadNext<'a> {
+    /// A task from the inbox of this agent. It stays there.
+    Task {
+        /// The agent that owns the inbox.
+        agent_id: &'a str,
+    },
+    /// The oldest unread result for the sender.
+    Result {
+        /// Limits the results to tasks of one agent.
+        agent_id: Option<&'a str>,
+    },
+    /// A query that this agent has not answered.
+    Query {
+        /// The agent that was queried.
+        agent_id: &'a str,
+    },
+}
+
+impl<'a> LoadNext<'a> {
+    /// Reads `Load-Next-Assigned-Task`.
+    pub fn task(message: &IncomingMessage<'a>) -> Result<Self, OrderError> {
+        Ok(Self::Task { agent_id: required(message, AGENT_ID)? })
+    }
+
+    /// Reads `Load-Next-Task-Result`.
+    pub fn result(message: &IncomingMessage<'a>) -> Self {
+        Self::Result { agent_id: message.tag(AGENT_ID) }
+    }
+
+    /// Reads `Load-Next-Query`.
+    pub fn query(message: &IncomingMessage<'a>) -> Result<Self, OrderError> {
+        Ok(Self::Query { agent_id: required(message, AGENT_ID)? })
+    }
+}
+
+/// `Task-Trace`: every step of a task, for its parties (B18).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskTrace<'a> {
+    /// The task's id.
+    pub task_id: &'a str,
+    /// The agent as which the sender asks, if it names one.
+    pub agent_id: Option<&'a str>,
+}
+
+impl<'a> TaskTrace<'a> {
+    /// Reads the order from a message. Traces are not public.
+    pub fn read(message: &IncomingMessage<'a>) -> Result<Self, OrderError> {
+        let (task, agent_id) = (required(message, TASK_ID)?, message.tag(AGENT_ID));
+        if !message.signed {
+            return Err(OrderError::SignToRead);
+        }
+        Ok(Self { task_id: agent_id.map_or(task, |agent| task_of(task, agent)), agent_id })
+    }
+}
+
+/// Checks that the message is signed and asks for the signer's own account: only its owner may read
+/// a balance (R78).
+fn check_own_account(message: &IncomingMessage<'_>) -> Result<(), OrderError> {
+    let own = message.tag("Recipient").is_none_or(|account| account == message.from);
+    if message.signed && own { Ok(()) } else { Err(OrderError::SignToRead) }
+}
+
 fn protocol(message: &IncomingMessage<'_>) -> Result<(), OrderError> {
     match message.tag("Protocol") {
         Some(PROTOCOL) => Ok(()),
@@ -128,7 +236,10 @@ fn protocol(message: &IncomingMessage<'_>) -> Result<(), OrderError> {
     }
 }
 
-fn required<'a>(message: &IncomingMessage<'a>, name: &'static str) -> Result<&'a str, OrderError> {
+pub(super) fn required<'a>(
+    message: &IncomingMessage<'a>,
+    name: &'static str,
+) -> Result<&'a str, OrderError> {
     message.tag(name).ok_or(OrderError::TagRequired(name))
 }
 
@@ -150,6 +261,6 @@ fn task_of<'a>(task: &'a str, agent: &str) -> &'a str {
 }
 
 /// The exact JSON text of the data.
-fn json<'a>(message: &IncomingMessage<'a>) -> Result<&'a str, OrderError> {
+pub(super) fn json<'a>(message: &IncomingMessage<'a>) -> Result<&'a str, OrderError> {
     ijson::read(message.data.as_bytes()).map(|json| json.raw()).map_err(|_| OrderError::BadData)
 }
