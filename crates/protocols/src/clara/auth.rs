@@ -1,5 +1,5 @@
-//! Who sends a message: the signature of its item, and addresses, owners and wallets. An address owns
-//! agents; a wallet without an agent is registered as one.
+//! The sender of a message: the signature of its item, and addresses, owners and wallets. An address
+//! owns agents; a wallet without an agent is registered as one.
 
 use std::net::SocketAddr;
 

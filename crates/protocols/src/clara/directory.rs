@@ -250,10 +250,8 @@ fn entry<'s>(
         None => (round_to_fee(Credits::ZERO), NO_TOPIC.to_owned()),
     };
     let tally = agent_state.market_totals;
-    let metadata = match own && ijson::read(agent.card.as_bytes()).is_ok() {
-        true => agent.card.as_str(),
-        false => BRIDGED,
-    };
+    let readable = own && ijson::read(agent.card.as_bytes()).is_ok();
+    let metadata = if readable { agent.card.as_str() } else { BRIDGED };
     let elsewhere = |text: String| (!own).then(|| text.into());
     Some(AgentRecord {
         id: auth::agent_id(world, agent.id)?.into(),

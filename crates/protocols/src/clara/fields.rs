@@ -1,4 +1,5 @@
-//! The field map: which tags and record members of this market's messages carry which part of a job.
+//! The field map: which part of a job each tag and each record member of this market's messages
+//! carries.
 
 use std::collections::HashSet;
 

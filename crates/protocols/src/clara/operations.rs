@@ -163,6 +163,12 @@ impl FromRequestParts<HubContext> for PathParam {
     }
 }
 
+/// The dialect of a process that the market answers to.
+fn find_dialect(context: &HubContext, process: Option<ItemId>) -> Result<Dialect, Failure> {
+    let dialect = process.and_then(|process| context.clara.processes.dialect(process));
+    dialect.ok_or_else(Failure::unknown_process)
+}
+
 /// `POST /mu`: a signed item, or with a query the assignment of a known message.
 async fn post_item(
     State(context): State<HubContext>,
@@ -183,7 +189,7 @@ async fn post_item(
 
 /// A known message can only be assigned to the process it was sent to.
 async fn assigned(context: &HubContext, message: ItemId, process: ItemId) -> HandlerResult {
-    context.clara.processes.dialect(process).ok_or_else(Failure::unknown_process)?;
+    find_dialect(context, Some(process))?;
     let known = context.engine.claim_target(claim::market_order(ID, &message.to_string())).await;
     match known.map_err(from_engine)? {
         Some(_) => Ok(json_response(202, assignment_accepted_body(message))),
@@ -196,8 +202,7 @@ async fn monitor(
     State(context): State<HubContext>,
     PathParam(process): PathParam,
 ) -> HandlerResult {
-    let known = ItemId::read(&process).and_then(|process| context.clara.processes.dialect(process));
-    known.ok_or_else(Failure::unknown_process)?;
+    find_dialect(&context, ItemId::read(&process))?;
     Ok(json_response(200, monitor_body()))
 }
 
@@ -221,7 +226,7 @@ async fn accept_item(
 ) -> Result<AcceptedItem, Failure> {
     let item = Item::read(&body)?;
     let (id, target) = (item.id(), IncomingMessage::of(&item)?.target);
-    let dialect = context.clara.processes.dialect(target).ok_or_else(Failure::unknown_process)?;
+    let dialect = find_dialect(context, Some(target))?;
     auth::verify_item(body.clone()).await?;
     let address = item.signer_address();
     auth::count_message(context, &address, from)?;
@@ -254,7 +259,7 @@ async fn get_result(
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
     let process = read_process(raw.as_deref().unwrap_or_default())?;
-    context.clara.processes.dialect(process).ok_or_else(Failure::unknown_process)?;
+    find_dialect(&context, Some(process))?;
     let found = results::message_result(&context, &id).await.map_err(from_engine)?;
     found.map(|found| json_response(200, found)).ok_or_else(Failure::unknown_message)
 }
@@ -265,8 +270,7 @@ async fn list_results(
     PathParam(process): PathParam,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let known = ItemId::read(&process).and_then(|process| context.clara.processes.dialect(process));
-    known.ok_or_else(Failure::unknown_process)?;
+    find_dialect(&context, ItemId::read(&process))?;
     let paging = Paging::read(raw.as_deref().unwrap_or_default())?;
     let page = results::results_page(&context, &paging).await;
     let (page, looked_at) = page.map_err(from_engine)?;
@@ -288,7 +292,7 @@ async fn dry_run(
 /// Evaluates a message without storing it: decided like any other, then discarded (R19).
 async fn evaluate_dry_run(context: &HubContext, raw: &str, body: &[u8]) -> Result<String, Failure> {
     let process = read_process(raw)?;
-    let dialect = context.clara.processes.dialect(process).ok_or_else(Failure::unknown_process)?;
+    let dialect = find_dialect(context, Some(process))?;
     let json = read_dry_run(body)?;
     let message = IncomingMessage::dry_run(&json, process)?;
     let Ok(_turn) = DRY_RUNS.acquire().await else { return Err(Failure::internal("dry-run")) };

@@ -40,8 +40,8 @@ pub enum OrderReply {
     Offer { task_id: String, agent_id: String, fee: Credits, reward: Credits },
     /// The queued tasks were dispatched again.
     Dispatched,
-    /// An answer known before the order ran, and whether it is public. `query` is set if the answer
-    /// can be computed again.
+    /// An answer known before the order ran, and whether it is public. `ask` is set if the answer can
+    /// be computed again.
     Answer { messages: Vec<OutgoingMessage>, shown: bool, ask: Option<ReadQuery> },
     /// The order cannot succeed.
     Error(OrderError),

@@ -1,5 +1,5 @@
-//! Jobs as tasks, results and queries of this market, and the signed item that registered a task. The
-//! item is stored with the job if an agent of another protocol may do the task (B3).
+//! Jobs as tasks, results and queries of this market, and the signed item that registered a task.
+//! The item is stored with the job if an agent of another protocol may do the task (B3).
 
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Requester, Selection};

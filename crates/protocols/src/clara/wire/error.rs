@@ -1,5 +1,5 @@
-//! The two kinds of errors: a [`Failure`] for a request that a unit does not accept, and the `Error`
-//! of a result for a message that arrived but had no effect (section 5).
+//! The two kinds of errors: a [`Failure`] for a request that a unit does not accept, and an
+//! [`OrderError`] for a message that arrived but had no effect (section 5).
 //!
 //! Clients read the status from the message unit only. Both units send a JSON body, because clients
 //! read nothing else.

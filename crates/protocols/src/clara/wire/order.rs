@@ -105,8 +105,8 @@ impl<'a> Order<'a> {
     }
 }
 
-/// `Send-Result`: the result of a task. A recipient tag is shown but does not redirect it: the result
-/// always goes to the requester (D6).
+/// `Send-Result`: the result of a task. A recipient tag is shown but does not redirect it: the
+/// result always goes to the requester (D6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendResult<'a> {
     /// The agent that did the task.

@@ -1,5 +1,5 @@
-//! The orders that register agents and tasks, their fees and rewards, and the messages of the spec's
-//! examples.
+//! The orders that register agents and tasks, their fees and rewards, and the messages of the
+//! spec's examples.
 
 use rialto_core::money::Credits;
 
@@ -141,7 +141,8 @@ impl<'a> RegisterTask<'a> {
     }
 }
 
-/// Reads a fee or a reward, in whole credits: digits only, without leading zeros, from 1 to [`PRICE_MAX`] (R4, D10).
+/// Reads a fee or a reward in whole credits: digits only, without leading zeros, from 1 to
+/// [`PRICE_MAX`] (R4, D10).
 pub fn read_price(text: &str) -> Option<Credits> {
     let limits = CREDIT..=PRICE_MAX * CREDIT;
     read_sum(text).filter(|credits| limits.contains(&credits.micros()))

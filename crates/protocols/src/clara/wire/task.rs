@@ -1,5 +1,5 @@
-//! Records of tasks, results and queries, as the directory and the market's messages show them (2.6,
-//! 2.7).
+//! Records of tasks, results and queries, as the directory and the market's messages show them
+//! (2.6, 2.7).
 
 use std::borrow::Cow;
 
