@@ -114,10 +114,10 @@ impl AgentLookup for Draft<'_> {
 
 /// The address of an agent: its owner's, or one that the hub made up, for which no key exists
 /// (docs/requirements.md, section 4).
-pub fn agent_address(people: &impl AgentLookup, id: AgentId) -> String {
-    let Some(agent) = people.agent(id) else { return String::new() };
+pub fn agent_address(lookup: &impl AgentLookup, id: AgentId) -> String {
+    let Some(agent) = lookup.agent(id) else { return String::new() };
     if agent.home == ID {
-        let owner = people.owner(agent.owner).map(|owner| owner.name.as_str());
+        let owner = lookup.owner(agent.owner).map(|owner| owner.name.as_str());
         let own = owner.and_then(|name| name.strip_prefix(ID.as_str())?.strip_prefix(':'));
         return own.unwrap_or_default().to_owned();
     }
@@ -126,10 +126,10 @@ pub fn agent_address(people: &impl AgentLookup, id: AgentId) -> String {
 }
 
 /// An agent's id in the directory; `None` for a wallet.
-pub fn agent_id(people: &impl AgentLookup, id: AgentId) -> Option<String> {
-    let agent = people.agent(id)?;
+pub fn agent_id(lookup: &impl AgentLookup, id: AgentId) -> Option<String> {
+    let agent = lookup.agent(id)?;
     if agent.home != ID {
-        return people.alias(id).map(str::to_owned);
+        return lookup.alias(id).map(str::to_owned);
     }
     (!agent.native_id.starts_with(WALLET_PREFIX)).then(|| agent.native_id.clone())
 }

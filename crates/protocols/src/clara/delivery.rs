@@ -92,15 +92,15 @@ fn notice_message(
 }
 
 /// The message that ends a task, to its requester.
-pub fn end_message(people: &impl AgentLookup, job: &Job, to: &str) -> Option<OutgoingMessage> {
+pub fn end_message(lookup: &impl AgentLookup, job: &Job, to: &str) -> Option<OutgoingMessage> {
     let id = task::task_id(job);
     let cause = job.result.as_ref().and_then(|report| report.cause);
     let word = match job.state {
         State::Completed => {
-            let done = task::task_result(people, job)?;
+            let done = task::task_result(lookup, job)?;
             let fee = job.result.as_ref().map(|report| report.paid);
             let fee = fee.filter(|_| !job.policy.unpaid).or(job.assignment.map(|turn| turn.price));
-            let shown = task::task_record(people, job, false);
+            let shown = task::task_record(lookup, job, false);
             let message = OutgoingMessage::task_result(task::dialect(job), &done, &shown, fee?);
             return Some(message);
         }

@@ -64,7 +64,7 @@ pub fn dialect(job: &Job) -> Dialect {
 }
 
 /// The task as it is shown. Payloads of jobs from other protocols are only for their agent (R20).
-pub fn task_record<'j>(people: &impl AgentLookup, job: &'j Job, open: bool) -> TaskRecord<'j> {
+pub fn task_record<'j>(lookup: &impl AgentLookup, job: &'j Job, open: bool) -> TaskRecord<'j> {
     let meta = TaskMeta::of(job).unwrap_or_default();
     let id = task_id(job);
     let worker = job.active_worker().or(job.worker());
@@ -72,12 +72,12 @@ pub fn task_record<'j>(people: &impl AgentLookup, job: &'j Job, open: bool) -> T
     let topic =
         if meta.topic.is_empty() { topic_of_skill(&job.skill).to_owned() } else { meta.topic };
     let requester_id = meta.requester_id.or_else(|| match &job.requester {
-        Requester::Agent(agent) if job.origin != ID => auth::agent_id(people, *agent),
+        Requester::Agent(agent) if job.origin != ID => auth::agent_id(lookup, *agent),
         _ => None,
     });
     TaskRecord {
-        agent_id: worker.and_then(|worker| auth::agent_id(people, worker)).map(Into::into),
-        requester: requester_address(people, job).into(),
+        agent_id: worker.and_then(|worker| auth::agent_id(lookup, worker)).map(Into::into),
+        requester: requester_address(lookup, job).into(),
         reward: job.assignment.map_or(job.budget, |turn| turn.price),
         strategy: Strategy::read(&meta.strategy).unwrap_or_default(),
         payload: public.then_some(job.input.as_str()),
@@ -101,9 +101,9 @@ pub fn skill_of_topic(topic: &str) -> String {
 }
 
 /// The requester's address.
-pub fn requester_address(people: &impl AgentLookup, job: &Job) -> String {
+pub fn requester_address(lookup: &impl AgentLookup, job: &Job) -> String {
     match &job.requester {
-        Requester::Agent(agent) => auth::agent_address(people, *agent),
+        Requester::Agent(agent) => auth::agent_address(lookup, *agent),
         Requester::Guest(name) => name.clone(),
     }
 }
@@ -121,22 +121,22 @@ pub fn write_result_meta(recipient: &str) -> String {
 }
 
 /// The recipient shown for a result: the one its sender named, otherwise its requester.
-fn recipient(people: &impl AgentLookup, job: &Job) -> String {
+fn recipient(lookup: &impl AgentLookup, job: &Job) -> String {
     let words = job.result.as_ref().and_then(|report| report.meta.as_deref());
     let words = words.filter(|_| job.origin == ID);
     let said = words.and_then(|words| serde_json::from_str::<ResultMeta>(words).ok());
-    said.map_or_else(|| requester_address(people, job), |words| words.recipient)
+    said.map_or_else(|| requester_address(lookup, job), |words| words.recipient)
 }
 
 /// The result of a task.
-pub fn task_result<'j>(people: &impl AgentLookup, job: &'j Job) -> Option<TaskResult<'j>> {
+pub fn task_result<'j>(lookup: &impl AgentLookup, job: &'j Job) -> Option<TaskResult<'j>> {
     let worker = job.worker()?;
     let output = job.result.as_ref()?.output.as_deref();
     Some(TaskResult {
         id: task_id(job).into(),
-        agent_id: auth::agent_id(people, worker)?.into(),
-        sender: auth::agent_address(people, worker).into(),
-        recipient: recipient(people, job).into(),
+        agent_id: auth::agent_id(lookup, worker)?.into(),
+        sender: auth::agent_address(lookup, worker).into(),
+        recipient: recipient(lookup, job).into(),
         result: output.filter(|_| job.origin == ID),
         timestamp: job.ended_at.unwrap_or(job.opened_at),
         block: job.market_orders_at_end + 1,
@@ -145,7 +145,7 @@ pub fn task_result<'j>(people: &impl AgentLookup, job: &'j Job) -> Option<TaskRe
 
 /// The query to an agent in an auction.
 pub fn task_query<'j>(
-    people: &impl AgentLookup,
+    lookup: &impl AgentLookup,
     job: &'j Job,
     agent: AgentId,
     closes_at: Timestamp,
@@ -153,8 +153,8 @@ pub fn task_query<'j>(
     let meta = TaskMeta::of(job);
     Some(TaskQuery {
         id: task_id(job).into(),
-        agent_id: auth::agent_id(people, agent)?.into(),
-        requester: requester_address(people, job).into(),
+        agent_id: auth::agent_id(lookup, agent)?.into(),
+        requester: requester_address(lookup, job).into(),
         max_reward: job.budget,
         payload: (job.origin == ID).then_some(job.input.as_str()),
         topic: meta.map_or_else(|| topic_of_skill(&job.skill).to_owned(), |meta| meta.topic).into(),
