@@ -21,5 +21,5 @@ pub const ALL: &[&dyn adapter::ProtocolAdapter] = &[
     &relay::face::Relay,
     &agora::face::Agora,
     &openclaw::face::Openclaw,
-    &clara::face::Clara,
+    &clara::Clara,
 ];

@@ -2,7 +2,7 @@
 
 use rialto_core::time::Millis;
 use rialto_hub::config::Profile;
-use rialto_protocols::clara::result::MessageResult;
+use rialto_protocols::clara::wire::result::MessageResult;
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Wallet, account};
@@ -33,7 +33,7 @@ fn actions(result: &MessageResult) -> Vec<&str> {
     result.messages.iter().filter_map(|sent| sent.tag("Action")).collect()
 }
 
-fn data(sent: &rialto_protocols::clara::result::MarketMessage) -> Value {
+fn data(sent: &rialto_protocols::clara::wire::result::MarketMessage) -> Value {
     serde_json::from_str(sent.data.as_deref().expect("data")).expect("JSON")
 }
 

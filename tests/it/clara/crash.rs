@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rialto_protocols::clara::PROCESS;
-use rialto_protocols::clara::result::{MessageResult, ResultPage};
+use rialto_protocols::clara::wire::result::{MessageResult, ResultPage};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 

@@ -1,7 +1,7 @@
 //! The second process id, under which the market answers as deployed ones do (D1, R67).
 
 use rialto_protocols::clara::PROCESS;
-use rialto_protocols::clara::result::{MessageResult, ResultPage};
+use rialto_protocols::clara::wire::result::{MessageResult, ResultPage};
 
 use super::kit::{Hub, Wallet};
 

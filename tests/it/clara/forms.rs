@@ -3,7 +3,7 @@
 //! The fixture names their sources. They are sent unchanged; only the signatures are ours.
 
 use rialto_protocols::clara::PROCESS;
-use rialto_protocols::clara::result::MessageResult;
+use rialto_protocols::clara::wire::result::MessageResult;
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Said, Wallet, account};

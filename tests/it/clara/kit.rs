@@ -5,7 +5,7 @@
 use std::ops::Deref;
 
 use rialto_protocols::clara::PROCESS;
-use rialto_protocols::clara::result::{MarketMessage, MessageResult, ResultPage};
+use rialto_protocols::clara::wire::result::{MarketMessage, MessageResult, ResultPage};
 use rialto_protocols::kit::ans104::{Item, ItemId, SignatureType, UnsignedItem};
 use rialto_protocols::kit::ed25519::SecretKey;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use rialto_core::time::Millis;
 use rialto_protocols::clara::PROCESS;
-use rialto_protocols::clara::result::ResultPage;
+use rialto_protocols::clara::wire::result::ResultPage;
 
 use super::kit::{Hub, Wallet};
 

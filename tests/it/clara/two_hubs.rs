@@ -1,7 +1,7 @@
 //! Two hubs with the same wallets: a signed order moves money on at most one of them.
 
 use rialto_protocols::clara::PROCESS;
-use rialto_protocols::clara::result::MessageResult;
+use rialto_protocols::clara::wire::result::MessageResult;
 
 use super::kit::{Hub, Wallet, account};
 

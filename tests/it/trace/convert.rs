@@ -24,7 +24,7 @@ fn example(protocol: &str) -> Value {
 }
 
 fn task() -> Value {
-    let example = rialto_protocols::clara::examples::REGISTER_TASK;
+    let example = rialto_protocols::clara::wire::register::REGISTER_TASK;
     let tags: Vec<Value> =
         example.tags.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
     json!({"Tags": tags, "Data": example.data})

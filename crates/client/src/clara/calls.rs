@@ -1,8 +1,8 @@
 //! The market's actions, one call each.
 
 use rialto_core::money::Credits;
-use rialto_protocols::clara::action::Action;
-use rialto_protocols::clara::price;
+use rialto_protocols::clara::Action;
+use rialto_protocols::clara::wire::register::read_sum;
 
 use super::market_client::{ActionResult, MarketClient};
 use super::pending_task::PendingTask;
@@ -106,7 +106,7 @@ impl MarketClient {
     /// The available balance, in whole credits.
     pub async fn balance(&self) -> Result<Credits, CallError> {
         let said = self.send_action(Action::Balance, &[], "").await?;
-        let balance = said.tag("Balance").and_then(price::read_sum);
+        let balance = said.tag("Balance").and_then(read_sum);
         balance.ok_or_else(|| CallError::Unreadable("it contains no balance".to_owned()))
     }
 

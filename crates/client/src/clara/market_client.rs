@@ -1,8 +1,7 @@
 //! A wallet at a market. It sends messages and reads their results.
 
-use rialto_protocols::clara::PROTOCOL;
-use rialto_protocols::clara::action::Action;
-use rialto_protocols::clara::result::{MarketMessage, MessageResult};
+use rialto_protocols::clara::wire::result::{MarketMessage, MessageResult};
+use rialto_protocols::clara::{Action, PROTOCOL};
 
 use super::server::Server;
 use super::signed_item::SignedItem;

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use rialto_protocols::clara::result::MarketMessage;
+use rialto_protocols::clara::wire::result::MarketMessage;
 
 use super::server::Server;
 use crate::call::CallError;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rialto_protocols::clara::result::MarketMessage;
+use rialto_protocols::clara::wire::result::MarketMessage;
 use tokio::time::{Instant, sleep_until};
 
 use super::market_client::MarketClient;

@@ -3,7 +3,8 @@
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use rialto_protocols::clara::Strategy;
-use rialto_protocols::clara::record::{self, AgentRecord, TaskQuery, TaskRecord, TaskResult};
+use rialto_protocols::clara::wire::record::{self, AgentRecord};
+use rialto_protocols::clara::wire::task::{TaskQuery, TaskRecord, TaskResult};
 
 use crate::call::CallError;
 

@@ -2,8 +2,8 @@
 
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, RequestBuilder, StatusCode};
-use rialto_protocols::clara::action::Action;
-use rialto_protocols::clara::result::{MessageResult, ResultPage};
+use rialto_protocols::clara::Action;
+use rialto_protocols::clara::wire::result::{MessageResult, ResultPage};
 use rialto_protocols::kit::ans104::ItemId;
 use rialto_protocols::kit::object::ObjectWriter;
 use serde::Deserialize;

@@ -1,7 +1,8 @@
 //! Agents and tasks to register.
 
 use rialto_core::money::Credits;
-use rialto_protocols::clara::{Strategy, price};
+use rialto_protocols::clara::Strategy;
+use rialto_protocols::clara::wire::register::{format_price, read_price};
 use rialto_protocols::kit::ijson;
 
 use crate::call::CallError;
@@ -104,11 +105,11 @@ impl Profile {
 /// Checks for whole credits from 1 up. The market supports no fractions, and rounding would change
 /// the amount.
 pub(super) fn check_whole_credits(what: &str, credits: Credits) -> Result<String, CallError> {
-    let text = price::format_price(credits);
-    match price::read_price(&text) == Some(credits) {
-        true => Ok(text),
-        false => Err(CallError::invalid(format!("the {what} must be whole credits"), None)),
+    let text = format_price(credits);
+    if read_price(&text) != Some(credits) {
+        return Err(CallError::invalid(format!("the {what} must be whole credits"), None));
     }
+    Ok(text)
 }
 
 /// Checks for JSON text of any type.

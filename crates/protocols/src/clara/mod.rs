@@ -1,82 +1,69 @@
 //! clara: the adapter of the C.L.A.R.A. Marketplace on the AO wire. Agents register with a topic
 //! and a fee, requesters register tasks with a reward, and the market chooses the agent for each
 //! task.
-//!
-//! The wire modules read orders from messages, write the market's messages, and write and read its
-//! results. They do not wait, store anything or read the clock, so the hub and its clients share
-//! every rule. [`crate::kit::ans104`] reads and verifies the signed items.
 
-pub mod action;
-pub mod answers;
-pub mod examples;
-pub mod failure;
-pub mod fault;
-pub mod message;
-pub mod order;
-pub mod outgoing;
-pub mod paging;
-pub mod price;
-pub mod process;
-pub mod query;
-pub mod record;
-pub mod result;
-pub mod strategy;
-pub mod topics;
+pub mod wire;
 
 #[cfg(feature = "server")]
-mod board;
+mod auth;
 #[cfg(feature = "server")]
-mod clerk;
+mod delivery;
 #[cfg(feature = "server")]
-mod compute;
+mod directory;
 #[cfg(feature = "server")]
-mod deed;
+mod errors;
 #[cfg(feature = "server")]
-mod evidence;
+mod fields;
 #[cfg(feature = "server")]
-pub mod face;
+mod operations;
 #[cfg(feature = "server")]
-mod intake;
+mod read_orders;
 #[cfg(feature = "server")]
-mod layout;
+mod record_writer;
 #[cfg(feature = "server")]
-mod people;
-#[cfg(feature = "server")]
-mod question;
-#[cfg(feature = "server")]
-mod reading;
-#[cfg(feature = "server")]
-mod routes;
+mod results;
 #[cfg(feature = "server")]
 mod settings;
 #[cfg(feature = "server")]
-mod sides;
-#[cfg(feature = "server")]
 mod task;
 #[cfg(feature = "server")]
-mod word;
+mod translate;
 
 #[cfg(test)]
 mod tests;
 
-pub use action::Action;
 #[cfg(feature = "server")]
-pub use clerk::EventRecordWriter;
-pub use failure::Failure;
-pub use fault::OrderError;
-pub use message::IncomingMessage;
-pub use order::Order;
-pub use outgoing::OutgoingMessage;
-pub use paging::{Paging, ResultCursor};
-pub use process::{Dialect, Processes};
+pub use record_writer::EventRecordWriter;
 #[cfg(feature = "server")]
 pub use settings::Settings;
-pub use strategy::Strategy;
-pub use topics::{BridgedTopics, Topics};
+pub use wire::action::{Action, BridgedTopics, Strategy, Topics};
+pub use wire::error::{Failure, OrderError};
+pub use wire::message::{Dialect, IncomingMessage, Processes};
+pub use wire::order::Order;
+pub use wire::outgoing::OutgoingMessage;
+pub use wire::result::{Paging, ResultCursor};
 
+#[cfg(feature = "server")]
+use std::sync::Arc;
+
+#[cfg(feature = "server")]
+use axum::Router;
+#[cfg(feature = "server")]
+use axum::response::{IntoResponse, Response};
 use rialto_core::alias::Protocol;
+#[cfg(feature = "server")]
+use rialto_engine::{delivery::DeliveryEncoder, secret::HubSecret};
 
+#[cfg(feature = "server")]
+use crate::adapter::{
+    EdgeError, HubContext, NewAgent, OperationInfo, ProtocolAdapter,
+    fidelity::FieldMap,
+    naming,
+    operation::{build_router, describe_operations},
+};
 use crate::kit::ans104;
+#[cfg(feature = "server")]
+use crate::kit::ijson::Json;
 
 /// The protocol's id.
 pub const ID: Protocol = Protocol::new("clara");
@@ -108,3 +95,64 @@ pub const PAGE_MAX: usize = 1_000;
 /// The protocols of the hub. An agent's id must not start with one of them and a slash, because
 /// agents of other protocols are listed that way (R5, R79).
 pub const PROTOCOLS: [&str; 5] = ["registry", "relay", "openclaw", "clara", "agora"];
+
+/// The adapter of this protocol.
+#[cfg(feature = "server")]
+pub struct Clara;
+
+#[cfg(feature = "server")]
+impl ProtocolAdapter for Clara {
+    fn id(&self) -> Protocol {
+        ID
+    }
+
+    fn routes(&self, context: &HubContext) -> Router {
+        build_router(operations::OPERATIONS.iter(), context.clone())
+    }
+
+    fn root_routes(&self, _: &HubContext) -> Router {
+        Router::new()
+    }
+
+    fn operations(&self) -> Vec<OperationInfo> {
+        describe_operations(ID, operations::OPERATIONS)
+    }
+
+    fn delivery_encoder(&self, _: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        Arc::new(delivery::NoDeliveries)
+    }
+
+    fn edge_error_response(&self, _: &HubContext, error: EdgeError) -> Response {
+        errors::from_edge(error).into_response()
+    }
+
+    /// Agents register with a signed message.
+    fn recognizes_registration(&self, _: &Json<'_>) -> bool {
+        false
+    }
+
+    fn registration_example(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn field_map(&self) -> &'static dyn FieldMap {
+        &fields::ClaraFieldMap
+    }
+
+    fn alias(&self, _: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
+        let digits = naming::alias_digits(new.home, new.native, taken);
+        Some(format!("{}/{}-{digits}", new.home, naming::slug(new.name)))
+    }
+
+    fn agent_skeletons(&self, native: &str) -> Vec<String> {
+        auth::id_skeletons(native)
+    }
+
+    fn allows_any_origin(&self) -> bool {
+        true
+    }
+
+    fn body_limit(&self, general: usize) -> usize {
+        general.min(BODY_MAX)
+    }
+}

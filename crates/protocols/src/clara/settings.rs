@@ -1,11 +1,10 @@
 //! The settings that an operator may change.
 
 use rialto_core::time::Millis;
-
-use super::process::Processes;
-use super::topics::{BridgedTopics, Topics};
-use crate::kit::ans104::ItemId;
 use rialto_engine::secret::HubSecret;
+
+use super::{BridgedTopics, Processes, Topics};
+use crate::kit::ans104::ItemId;
 
 /// The protocol's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,16 +1,21 @@
-//! Jobs as tasks, results and queries of this market.
+//! Jobs as tasks, results and queries of this market, and the signed item that registered a task.
+//! The item is stored with the job if an agent of another protocol may do the task (B3).
 
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Requester, Selection};
 use rialto_core::time::Timestamp;
+use rialto_core::world::World;
 use serde::{Deserialize, Serialize};
 
-use super::evidence::ItemWithoutPayload;
-use super::people::{self, AgentLookup};
-use super::record::{TaskQuery, TaskRecord, TaskResult};
-use super::strategy::Strategy;
-pub use super::topics::SKILL_PREFIX;
-use super::{Dialect, ID};
+use super::auth::{self, AgentLookup};
+use super::wire::action::SKILL_PREFIX;
+use super::wire::task::{TaskQuery, TaskRecord, TaskResult};
+use super::{Dialect, ID, Strategy};
+use crate::kit::ans104::Item;
+use crate::kit::base64url;
+
+/// The most agents considered for a task that names none.
+const LOOKED_AT_MAX: usize = 4_096;
 
 /// Task data that only this protocol uses; stored with the job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,10 +47,10 @@ impl TaskMeta {
 
 /// The public id of the task. Copies of one task share it (D22).
 pub fn task_id(job: &Job) -> String {
-    match job.origin == ID {
-        true => base_task_id(&job.foreign_id).to_owned(),
-        false => job.uuid.to_string(),
+    if job.origin != ID {
+        return job.uuid.to_string();
     }
+    base_task_id(&job.foreign_id).to_owned()
 }
 
 /// A task's id without its copy number.
@@ -59,22 +64,20 @@ pub fn dialect(job: &Job) -> Dialect {
 }
 
 /// The task as it is shown. Payloads of jobs from other protocols are only for their agent (R20).
-pub fn task_record<'j>(people: &impl AgentLookup, job: &'j Job, open: bool) -> TaskRecord<'j> {
+pub fn task_record<'j>(lookup: &impl AgentLookup, job: &'j Job, open: bool) -> TaskRecord<'j> {
     let meta = TaskMeta::of(job).unwrap_or_default();
     let id = task_id(job);
     let worker = job.active_worker().or(job.worker());
     let public = job.origin == ID || open;
-    let topic = match meta.topic.is_empty() {
-        true => topic_of_skill(&job.skill).to_owned(),
-        false => meta.topic,
-    };
+    let topic =
+        if meta.topic.is_empty() { topic_of_skill(&job.skill).to_owned() } else { meta.topic };
     let requester_id = meta.requester_id.or_else(|| match &job.requester {
-        Requester::Agent(agent) if job.origin != ID => people::agent_id(people, *agent),
+        Requester::Agent(agent) if job.origin != ID => auth::agent_id(lookup, *agent),
         _ => None,
     });
     TaskRecord {
-        agent_id: worker.and_then(|worker| people::agent_id(people, worker)).map(Into::into),
-        requester: requester_address(people, job).into(),
+        agent_id: worker.and_then(|worker| auth::agent_id(lookup, worker)).map(Into::into),
+        requester: requester_address(lookup, job).into(),
         reward: job.assignment.map_or(job.budget, |turn| turn.price),
         strategy: Strategy::read(&meta.strategy).unwrap_or_default(),
         payload: public.then_some(job.input.as_str()),
@@ -98,9 +101,9 @@ pub fn skill_of_topic(topic: &str) -> String {
 }
 
 /// The requester's address.
-pub fn requester_address(people: &impl AgentLookup, job: &Job) -> String {
+pub fn requester_address(lookup: &impl AgentLookup, job: &Job) -> String {
     match &job.requester {
-        Requester::Agent(agent) => people::agent_address(people, *agent),
+        Requester::Agent(agent) => auth::agent_address(lookup, *agent),
         Requester::Guest(name) => name.clone(),
     }
 }
@@ -118,22 +121,22 @@ pub fn write_result_meta(recipient: &str) -> String {
 }
 
 /// The recipient shown for a result: the one its sender named, otherwise its requester.
-fn recipient(people: &impl AgentLookup, job: &Job) -> String {
+fn recipient(lookup: &impl AgentLookup, job: &Job) -> String {
     let words = job.result.as_ref().and_then(|report| report.meta.as_deref());
     let words = words.filter(|_| job.origin == ID);
     let said = words.and_then(|words| serde_json::from_str::<ResultMeta>(words).ok());
-    said.map_or_else(|| requester_address(people, job), |words| words.recipient)
+    said.map_or_else(|| requester_address(lookup, job), |words| words.recipient)
 }
 
 /// The result of a task.
-pub fn task_result<'j>(people: &impl AgentLookup, job: &'j Job) -> Option<TaskResult<'j>> {
+pub fn task_result<'j>(lookup: &impl AgentLookup, job: &'j Job) -> Option<TaskResult<'j>> {
     let worker = job.worker()?;
     let output = job.result.as_ref()?.output.as_deref();
     Some(TaskResult {
         id: task_id(job).into(),
-        agent_id: people::agent_id(people, worker)?.into(),
-        sender: people::agent_address(people, worker).into(),
-        recipient: recipient(people, job).into(),
+        agent_id: auth::agent_id(lookup, worker)?.into(),
+        sender: auth::agent_address(lookup, worker).into(),
+        recipient: recipient(lookup, job).into(),
         result: output.filter(|_| job.origin == ID),
         timestamp: job.ended_at.unwrap_or(job.opened_at),
         block: job.market_orders_at_end + 1,
@@ -142,7 +145,7 @@ pub fn task_result<'j>(people: &impl AgentLookup, job: &'j Job) -> Option<TaskRe
 
 /// The query to an agent in an auction.
 pub fn task_query<'j>(
-    people: &impl AgentLookup,
+    lookup: &impl AgentLookup,
     job: &'j Job,
     agent: AgentId,
     closes_at: Timestamp,
@@ -150,8 +153,8 @@ pub fn task_query<'j>(
     let meta = TaskMeta::of(job);
     Some(TaskQuery {
         id: task_id(job).into(),
-        agent_id: people::agent_id(people, agent)?.into(),
-        requester: requester_address(people, job).into(),
+        agent_id: auth::agent_id(lookup, agent)?.into(),
+        requester: requester_address(lookup, job).into(),
         max_reward: job.budget,
         payload: (job.origin == ID).then_some(job.input.as_str()),
         topic: meta.map_or_else(|| topic_of_skill(&job.skill).to_owned(), |meta| meta.topic).into(),
@@ -164,4 +167,44 @@ pub fn task_query<'j>(
 /// Whether the task went to many agents.
 pub fn is_broadcast(job: &Job) -> bool {
     matches!(job.selection, Selection::Broadcast | Selection::BroadcastToProtocol)
+}
+
+/// The signed item that registered a task, as evidence: the bytes before and after its payload, in
+/// base64url. The job already stores the payload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ItemWithoutPayload(String, String);
+
+impl ItemWithoutPayload {
+    /// Splits an item around its payload, which the job stores.
+    pub fn of(item: &[u8], payload: &str) -> Option<Self> {
+        let start = (payload.as_ptr() as usize).checked_sub(item.as_ptr() as usize)?;
+        let (head, tail) = (item.get(..start)?, item.get(start..)?);
+        let tail = tail.strip_prefix(payload.as_bytes())?;
+        Some(Self(base64url::encode(head), base64url::encode(tail)))
+    }
+
+    fn whole(&self, payload: &str) -> Option<Vec<u8>> {
+        let (head, tail) = (base64url::decode(&self.0).ok()?, base64url::decode(&self.1).ok()?);
+        Some([&head, payload.as_bytes(), &tail].concat())
+    }
+}
+
+/// The item that registered a task, byte for byte; `None` for tasks without a stored item.
+pub fn signed_item(job: &Job) -> Option<Vec<u8>> {
+    let bytes = TaskMeta::of(job)?.item?.whole(&job.input)?;
+    let is_it = |item: Item<'_>| item.id().to_string() == base_task_id(&job.foreign_id);
+    Item::read(&bytes).is_ok_and(is_it).then_some(bytes)
+}
+
+/// Whether an agent of another protocol may get the task: the named one, or any that offers the
+/// skill.
+pub fn may_leave_protocol(world: &World, of: Option<AgentId>, names: &[&str]) -> bool {
+    let foreign = |id: AgentId| world.agent(id).is_some_and(|agent| agent.home != ID);
+    match of {
+        Some(agent) => foreign(agent),
+        None => {
+            let all = names.iter().flat_map(|name| world.skills.online_by_rank(name, None));
+            all.take(LOOKED_AT_MAX).any(|found| foreign(found.agent))
+        }
+    }
 }

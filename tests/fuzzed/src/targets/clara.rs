@@ -1,8 +1,10 @@
 //! Orders to the market, signed or as a dry-run, and its records as clients read them.
 
-use rialto_protocols::clara::record::{self, AgentRecord, TaskQuery, TaskRecord, TaskResult};
-use rialto_protocols::clara::result::{MessageResult, ResultPage};
-use rialto_protocols::clara::{Dialect, IncomingMessage, Order, Topics, message};
+use rialto_protocols::clara::wire::message::read_dry_run;
+use rialto_protocols::clara::wire::record::{self, AgentRecord};
+use rialto_protocols::clara::wire::result::{MessageResult, ResultPage};
+use rialto_protocols::clara::wire::task::{TaskQuery, TaskRecord, TaskResult};
+use rialto_protocols::clara::{Dialect, IncomingMessage, Order, Topics};
 use rialto_protocols::kit::ans104::{Item, ItemId};
 use rialto_protocols::kit::ijson;
 
@@ -19,7 +21,7 @@ pub fn clara_item(bytes: &[u8]) {
 
 /// Checks the order in a dry-run.
 pub fn clara_order(bytes: &[u8]) {
-    let Ok(json) = message::read_dry_run(bytes) else { return };
+    let Ok(json) = read_dry_run(bytes) else { return };
     if let Ok(message) = IncomingMessage::dry_run(&json, ItemId([7; 32])) {
         assert!(!message.signed && message.item.is_none());
         ordered(&message);

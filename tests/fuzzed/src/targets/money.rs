@@ -1,7 +1,7 @@
 //! Amounts: exact or rejected, within bounds, and the same after writing and parsing.
 
 use rialto_core::money::Credits;
-use rialto_protocols::clara::price;
+use rialto_protocols::clara::wire::register::{format_price, read_price, read_sum, round_to_fee};
 use rialto_protocols::openclaw::Score;
 
 use super::text;
@@ -21,11 +21,11 @@ pub fn money(bytes: &[u8]) {
             }
         }
     }
-    if let Some(credits) = price::read_sum(text) {
-        assert_eq!(price::format_price(credits), text);
+    if let Some(credits) = read_sum(text) {
+        assert_eq!(format_price(credits), text);
     }
-    if let Some(credits) = price::read_price(text) {
-        assert_eq!(price::round_to_fee(credits), credits, "a price is not its own fee");
+    if let Some(credits) = read_price(text) {
+        assert_eq!(round_to_fee(credits), credits, "a price is not its own fee");
     }
     if let Some(score) = Score::parse(text) {
         assert!(score <= Score::ONE);

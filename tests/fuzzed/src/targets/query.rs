@@ -1,7 +1,7 @@
 //! Query strings, and the cursors in them.
 
-use rialto_protocols::clara::paging::{Paging, ResultCursor};
-use rialto_protocols::clara::query::{read_assign, read_process};
+use rialto_protocols::clara::wire::message::{read_assign, read_process};
+use rialto_protocols::clara::{Paging, ResultCursor};
 use rialto_protocols::kit::query::{PAIRS_MAX, Query};
 
 use super::text;

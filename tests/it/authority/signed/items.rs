@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use rialto_protocols::clara::Action;
-use rialto_protocols::clara::result::MessageResult;
+use rialto_protocols::clara::wire::result::MessageResult;
 
 use super::{FORGER, SIGNERS, Signer, doors, held};
 use crate::clara::kit::{Hub, Wallet};

@@ -1,14 +1,15 @@
 //! Tests with the recorded requests of the real client, in its order.
 
-use super::*;
-use crate::clara::failure::Failure;
-use crate::clara::message::read_dry_run;
-use crate::clara::order::{DeclineTask, SendResult, Service};
-use crate::clara::paging::{PageBound, Paging};
-use crate::clara::{ResultCursor, query};
-use crate::kit::ans104::Item;
 use rialto_core::time::Timestamp;
 use serde_json::Value;
+
+use super::*;
+use crate::clara::wire::message::{read_assign, read_dry_run, read_process};
+use crate::clara::wire::order::{DeclineTask, SendResult};
+use crate::clara::wire::register::Service;
+use crate::clara::wire::result::PageBound;
+use crate::clara::{Failure, Paging, ResultCursor};
+use crate::kit::ans104::Item;
 
 /// The request with that number.
 fn request(number: usize) -> Value {
@@ -111,7 +112,7 @@ fn who_watches_a_process_signs_an_item_without_tags() {
 #[test]
 fn the_board_is_asked_without_signature() {
     assert_eq!(path(3).0, "/dry-run");
-    let asked = query::read_process(&path(3).1).expect("a process");
+    let asked = read_process(&path(3).1).expect("a process");
     let bytes = body(3).expect("a body");
     assert_eq!(bytes, request(3)["body_text"].as_str().expect("text").as_bytes());
     let json = read_dry_run(&bytes).expect("JSON");
@@ -127,7 +128,7 @@ fn results_are_asked_of_the_process() {
         let (path, raw) = path(number);
         let id = path.strip_prefix("/result/").expect("a result");
         assert!(ItemId::read(id).is_some(), "{number}");
-        assert_eq!(query::read_process(&raw), Ok(process()), "{number}");
+        assert_eq!(read_process(&raw), Ok(process()), "{number}");
     }
 }
 
@@ -147,7 +148,7 @@ fn pages_of_results_are_asked_in_three_ways() {
 
 #[test]
 fn a_known_message_can_be_assigned() {
-    let asked = query::read_assign(&path(18).1).expect("a query").expect("a message");
+    let asked = read_assign(&path(18).1).expect("a query").expect("a message");
     let message = ItemId::read("xY6GGqrkXJhG0iH7hNz0xPC-1p0cLUgqRTtQjMOzj1w");
     assert_eq!((asked.process, Some(asked.message)), (process(), message));
     assert_eq!(body(18), Some(Vec::new()));

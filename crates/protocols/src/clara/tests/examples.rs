@@ -1,9 +1,9 @@
 //! The spec's examples are read correctly.
 
 use super::*;
-use crate::clara::action::Action;
-use crate::clara::order::{DeclineTask, RegisterAgent, RegisterTask, SendResult, Service};
-use crate::clara::strategy::Strategy;
+use crate::clara::wire::order::{DeclineTask, SendResult};
+use crate::clara::wire::register::{RegisterAgent, RegisterTask, Service};
+use crate::clara::{Action, Strategy};
 
 #[test]
 fn every_example_is_the_order_it_shows() {
@@ -48,7 +48,7 @@ fn every_example_is_the_order_it_shows() {
 
 #[test]
 fn every_example_means_the_same_with_the_prefix_of_the_first_version() {
-    for example in good::ALL {
+    for example in good::EXAMPLES {
         let action = example.tags[0].1;
         let prefixed = format!("v1.{action}");
         let tags = with(example, "Action", &prefixed);
@@ -66,7 +66,7 @@ fn every_example_means_the_same_with_the_prefix_of_the_first_version() {
 
 #[test]
 fn members_a_client_adds_change_nothing() {
-    for example in good::ALL {
+    for example in good::EXAMPLES {
         let mut tags = example.tags.to_vec();
         tags.extend([
             ("Data-Protocol", "ao"),

@@ -1,18 +1,18 @@
 //! Property tests that hold for every message.
 
-use super::messages::signed;
-use super::*;
-use crate::clara::message::read_dry_run;
-use crate::clara::outgoing::OutgoingMessage;
-use crate::clara::paging::{Paging, ResultCursor};
-use crate::clara::record::{self, AgentRecord, TaskQuery, TaskRecord, TaskResult};
-use crate::clara::result::{self, MessageResult, ResultPage};
-use crate::clara::strategy::Strategy as Pick;
-use crate::clara::{Action, price, query};
-use crate::kit::ans104::{Item, UnsignedItem};
-use crate::kit::ijson;
 use proptest::prelude::*;
 use rialto_core::time::Timestamp;
+
+use super::messages::signed;
+use super::*;
+use crate::clara::wire::message::{read_assign, read_dry_run, read_process};
+use crate::clara::wire::record::{self, AgentRecord};
+use crate::clara::wire::register::{format_price, read_price, read_sum};
+use crate::clara::wire::result::{self, MessageResult, ResultPage};
+use crate::clara::wire::task::{TaskQuery, TaskRecord, TaskResult};
+use crate::clara::{Action, OutgoingMessage, Paging, ResultCursor, Strategy as Pick};
+use crate::kit::ans104::{Item, UnsignedItem};
+use crate::kit::ijson;
 
 /// Known tag names and some unknown ones.
 fn name() -> impl Strategy<Value = String> {
@@ -103,8 +103,8 @@ proptest! {
     #[test]
     fn no_text_makes_a_reader_panic(text in any::<String>()) {
         let _ = Paging::read(&text);
-        let _ = (query::read_process(&text), query::read_assign(&text));
-        let _ = (ResultCursor::read(&text), price::read_price(&text), price::read_sum(&text));
+        let _ = (read_process(&text), read_assign(&text));
+        let _ = (ResultCursor::read(&text), read_price(&text), read_sum(&text));
         let _ = record::read_record::<Vec<AgentRecord<'_>>>(&text);
         let _ = record::read_record::<TaskRecord<'_>>(&text);
         let _ = record::read_record::<TaskResult<'_>>(&text);
@@ -168,6 +168,6 @@ proptest! {
 
     #[test]
     fn a_price_that_is_written_is_read(whole in 1..=1_000_000_000_i64) {
-        prop_assert_eq!(price::read_price(&price::format_price(credits(whole))), Some(credits(whole)));
+        prop_assert_eq!(read_price(&format_price(credits(whole))), Some(credits(whole)));
     }
 }

@@ -1,10 +1,9 @@
 //! Tests of reading items and dry-runs.
 
 use super::*;
-use crate::clara::failure::Failure;
-use crate::clara::message::read_dry_run;
-use crate::clara::process::Processes;
-use crate::clara::{BODY_MAX, answers, query};
+use crate::clara::wire::message::{read_assign, read_dry_run, read_process};
+use crate::clara::wire::result;
+use crate::clara::{BODY_MAX, Failure, Processes};
 use crate::kit::ans104::{BadItem, Item, ItemSignatureError, SignatureType, UnsignedItem};
 use crate::kit::ed25519::SecretKey;
 
@@ -135,15 +134,14 @@ fn the_market_answers_as_its_own_processes_only() {
 
 #[test]
 fn queries_name_a_process_and_perhaps_a_message() {
-    assert_eq!(query::read_process(&format!("process-id={PROCESS}")), Ok(process()));
-    assert_eq!(query::read_process("").expect_err("none").status, 400);
-    assert_eq!(query::read_process("process-id=x"), Err(Failure::unknown_process()));
-    assert_eq!(query::read_assign(""), Ok(None));
-    let asked =
-        query::read_assign(&format!("process-id={PROCESS}&assign={TASK}&base-layer&exclude=Data"));
+    assert_eq!(read_process(&format!("process-id={PROCESS}")), Ok(process()));
+    assert_eq!(read_process("").expect_err("none").status, 400);
+    assert_eq!(read_process("process-id=x"), Err(Failure::unknown_process()));
+    assert_eq!(read_assign(""), Ok(None));
+    let asked = read_assign(&format!("process-id={PROCESS}&assign={TASK}&base-layer&exclude=Data"));
     let asked = asked.expect("a query").expect("a message");
     assert_eq!((asked.process, asked.message.to_string()), (process(), TASK.to_owned()));
-    let unknown = query::read_assign(&format!("process-id={PROCESS}&assign=x"));
+    let unknown = read_assign(&format!("process-id={PROCESS}&assign=x"));
     assert_eq!(unknown, Err(Failure::unknown_message()));
 }
 
@@ -175,12 +173,12 @@ fn failures_have_the_statuses_of_the_book() {
 fn short_answers_are_those_of_the_book() {
     let id = ItemId::read(TASK).expect("an id");
     let taken = format!(r#"{{"message":"Processing DataItem","id":"{TASK}"}}"#);
-    assert_eq!(answers::message_accepted_body(id), taken);
-    let read: answers::AcceptedMessage = serde_json::from_str(&taken).expect("JSON");
+    assert_eq!(result::message_accepted_body(id), taken);
+    let read: result::AcceptedMessage = serde_json::from_str(&taken).expect("JSON");
     assert_eq!(read.id, TASK);
     let assigned = format!(r#"{{"message":"Processing Assignment","id":"{TASK}"}}"#);
-    assert_eq!(answers::assignment_accepted_body(id), assigned);
-    assert_eq!(answers::monitor_body(), r#"{"message":"ok"}"#);
+    assert_eq!(result::assignment_accepted_body(id), assigned);
+    assert_eq!(result::monitor_body(), r#"{"message":"ok"}"#);
     let overview = format!(r#"{{"process":"{PROCESS}","mu":"/clara/mu","cu":"/clara/cu"}}"#);
-    assert_eq!(answers::overview_body(process()), overview);
+    assert_eq!(result::overview_body(process()), overview);
 }

@@ -2,8 +2,8 @@
 //! slightly wrong.
 
 mod client;
+mod errors;
 mod examples;
-mod faults;
 mod laws;
 mod messages;
 mod orders;
@@ -13,15 +13,11 @@ mod prices;
 mod records;
 mod results;
 
-use super::examples::Example;
-use super::fault::OrderError;
-use super::message::IncomingMessage;
-use super::order::Order;
-use super::process::Dialect;
-use super::topics::Topics;
-use super::{PROCESS, examples as good};
-use crate::kit::ans104::{ItemId, Tag};
 use rialto_core::money::Credits;
+
+use super::wire::register::{self as good, Example};
+use super::{Dialect, IncomingMessage, Order, OrderError, PROCESS, Topics};
+use crate::kit::ans104::{ItemId, Tag};
 
 /// The first test wallet.
 const ALICE: &str = "mjP2droAo5EfDd9GbW0oVRhG_bRK1IF1xm3iiR2GwcY";

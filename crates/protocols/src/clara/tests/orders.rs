@@ -1,9 +1,8 @@
 //! Tests of orders with more or fewer tags than the examples have.
 
 use super::*;
-use crate::clara::BROADCAST;
-use crate::clara::order::{DeclineTask, LoadNext, SubmitOffer, TaskTrace};
-use crate::clara::strategy::Strategy;
+use crate::clara::wire::order::{DeclineTask, LoadNext, SubmitOffer, TaskTrace};
+use crate::clara::{BROADCAST, Strategy};
 
 /// The tags of an action.
 fn asks<'a>(action: &'a str, more: &[(&'a str, &'a str)]) -> Tags<'a> {

@@ -2,8 +2,9 @@
 
 use super::records::{done, query, task};
 use super::*;
-use crate::clara::outgoing::{OutgoingMessage, TaskNotice};
-use crate::clara::record::{AgentRecord, TaskRecord, TaskTotals};
+use crate::clara::wire::outgoing::{OutgoingMessage, TaskNotice};
+use crate::clara::wire::record::{AgentRecord, TaskTotals};
+use crate::clara::wire::task::TaskRecord;
 
 /// The tags after the four that every message has.
 fn tags(outgoing: &OutgoingMessage) -> Tags<'_> {

@@ -1,8 +1,9 @@
 //! Tests of paging.
 
-use crate::clara::paging::{PageBound, Paging, ResultCursor, SortOrder};
-use crate::kit::base64url;
 use rialto_core::time::Timestamp;
+
+use crate::clara::wire::result::{PageBound, Paging, ResultCursor, SortOrder};
+use crate::kit::base64url;
 
 fn at(millis: i64, place: u64) -> ResultCursor {
     ResultCursor { at: Timestamp(millis), ordinate: place }

@@ -1,7 +1,7 @@
 //! Tests of fees and rewards as text.
 
 use super::*;
-use crate::clara::price;
+use crate::clara::wire::register::{format_price, read_price, read_sum, round_to_fee};
 
 /// Texts that are neither a fee nor a reward (R4).
 pub const WRONG: [&str; 19] = [
@@ -28,19 +28,19 @@ pub const WRONG: [&str; 19] = [
 
 #[test]
 fn a_price_is_digits_from_one_to_a_billion() {
-    assert_eq!(price::read_price("1"), Some(credits(1)));
-    assert_eq!(price::read_price("1000000000"), Some(Credits::MAX));
+    assert_eq!(read_price("1"), Some(credits(1)));
+    assert_eq!(read_price("1000000000"), Some(Credits::MAX));
     for text in WRONG {
-        assert_eq!(price::read_price(text), None, "{text:?}");
+        assert_eq!(read_price(text), None, "{text:?}");
     }
 }
 
 #[test]
 fn sums_may_be_nothing_and_large() {
-    assert_eq!(price::read_sum("0"), Some(Credits::ZERO));
-    assert_eq!(price::read_sum("1000000001"), Some(credits(1_000_000_001)));
+    assert_eq!(read_sum("0"), Some(Credits::ZERO));
+    assert_eq!(read_sum("1000000001"), Some(credits(1_000_000_001)));
     for text in ["", "-1", "00", "9223372036854775807"] {
-        assert_eq!(price::read_sum(text), None, "{text:?}");
+        assert_eq!(read_sum(text), None, "{text:?}");
     }
 }
 
@@ -56,7 +56,7 @@ fn what_is_finer_is_cut_off_when_shown_and_rounded_up_when_charged() {
         (i64::MAX, "9223372036854", 1_000_000_000),
     ] {
         let price = Credits::from_micros(micros);
-        assert_eq!(price::format_price(price), shown);
-        assert_eq!(price::round_to_fee(price), credits(fee), "{micros}");
+        assert_eq!(format_price(price), shown);
+        assert_eq!(round_to_fee(price), credits(fee), "{micros}");
     }
 }

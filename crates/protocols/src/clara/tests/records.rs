@@ -1,11 +1,11 @@
 //! Tests of records as the hub and as others write them.
 
-use super::*;
-use crate::clara::record::{
-    self, AgentRecord, AgentTasks, TaskQuery, TaskRecord, TaskResult, TaskTotals,
-};
-use crate::clara::strategy::Strategy;
 use rialto_core::time::Timestamp;
+
+use super::*;
+use crate::clara::Strategy;
+use crate::clara::wire::record::{self, AgentRecord, AgentTasks, TaskTotals};
+use crate::clara::wire::task::{TaskQuery, TaskRecord, TaskResult};
 
 /// A task with all members.
 pub fn task() -> TaskRecord<'static> {

@@ -1,10 +1,10 @@
 //! Tests of writing and reading results and pages.
 
-use super::*;
-use crate::clara::outgoing::OutgoingMessage;
-use crate::clara::paging::ResultCursor;
-use crate::clara::result::{self, MessageResult, ResultPage};
 use rialto_core::time::Timestamp;
+
+use super::*;
+use crate::clara::wire::result::{self, MessageResult, ResultPage};
+use crate::clara::{OutgoingMessage, ResultCursor};
 
 #[test]
 fn a_result_is_written_as_printed() {

@@ -1,0 +1,340 @@
+//! The operations of the message unit and the compute unit, and their handlers. The message unit
+//! reads an item, verifies its signature, executes it once, and then acknowledges it.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Path, RawQuery, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use bytes::Bytes;
+use rialto_core::alias::claim;
+use rialto_core::command::{Command, JobRef};
+use rialto_core::market::{MarketOrder, MarketSubmission};
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use super::errors::{from_edge, from_engine};
+use super::record_writer::{OrderRecordWriter, OrderReply, answer_result};
+use super::translate::{OrderPlan, PlanError, plan_order};
+use super::wire::message::{read_assign, read_dry_run, read_process};
+use super::wire::result::{
+    assignment_accepted_body, message_accepted_body, monitor_body, overview_body,
+};
+use super::{BODY_MAX, Dialect, Failure, ID, IncomingMessage, Paging, auth, results};
+use crate::adapter::peer::Peer;
+use crate::adapter::{Access, HubContext, Operation, RowsRead, body};
+use crate::kit::ans104::{Item, ItemId};
+
+/// The header with the id of the job that an answer is about (B18).
+const JOB_HEADER: &str = "rialto-job";
+/// The most dry-runs decided at the same time; more wait.
+static DRY_RUNS: Semaphore = Semaphore::const_new(2);
+
+/// Every operation is served under its unit's name and directly under the prefix. Clients whose
+/// base URL ends in a slash send two slashes, so those paths are served, too.
+pub const OPERATIONS: &[Operation<HubContext>] = &[
+    Operation::under_prefix(
+        "GET",
+        "",
+        Access::Public,
+        "Show the process id and the paths of its units",
+        || get(overview),
+    ),
+    Operation::under_prefix("POST", "", Access::Signed, "Post a signed message", || {
+        post(post_item)
+    }),
+    Operation::under_prefix("POST", "/mu", Access::Signed, "Post a signed message", || {
+        post(post_item)
+    }),
+    Operation::under_prefix(
+        "POST",
+        "/mu/monitor/{process}",
+        Access::Public,
+        "Accepted for compatibility; has no effect",
+        || post(monitor),
+    ),
+    Operation::under_prefix(
+        "DELETE",
+        "/mu/monitor/{process}",
+        Access::Public,
+        "Accepted for compatibility; has no effect",
+        || delete(monitor),
+    ),
+    Operation::under_prefix(
+        "POST",
+        "/monitor/{process}",
+        Access::Public,
+        "Accepted for compatibility; has no effect",
+        || post(monitor),
+    ),
+    Operation::under_prefix(
+        "DELETE",
+        "/monitor/{process}",
+        Access::Public,
+        "Accepted for compatibility; has no effect",
+        || delete(monitor),
+    ),
+    Operation::under_prefix(
+        "GET",
+        "/cu/result/{message}",
+        Access::Public,
+        "Get the result of a message",
+        || get(get_result),
+    ),
+    Operation::under_prefix(
+        "GET",
+        "/result/{message}",
+        Access::Public,
+        "Get the result of a message",
+        || get(get_result),
+    ),
+    Operation::under_prefix(
+        "GET",
+        "/cu/results/{process}",
+        Access::Public,
+        "List results page by page",
+        || get(list_results),
+    ),
+    Operation::under_prefix(
+        "GET",
+        "/results/{process}",
+        Access::Public,
+        "List results page by page",
+        || get(list_results),
+    ),
+    Operation::under_prefix(
+        "POST",
+        "/cu/dry-run",
+        Access::Public,
+        "Evaluate a message without storing it",
+        || post(dry_run),
+    ),
+    Operation::under_prefix(
+        "POST",
+        "/dry-run",
+        Access::Public,
+        "Evaluate a message without storing it",
+        || post(dry_run),
+    ),
+];
+
+/// The return type of a handler.
+type HandlerResult = Result<Response, Failure>;
+
+/// JSON text as a response.
+pub fn json_response(status: u16, text: String) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (status, kind, Body::from(text)).into_response()
+}
+
+/// The whole body.
+struct BodyBytes(Bytes);
+
+impl FromRequest<HubContext> for BodyBytes {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, context: &HubContext) -> Result<Self, Failure> {
+        let (parts, body) = request.into_parts();
+        let limit = context.body_limit.min(BODY_MAX);
+        let body = body::read_body(&parts.headers, body, limit).await;
+        body.map(Self).map_err(from_edge)
+    }
+}
+
+/// The name in the path.
+struct PathParam(String);
+
+impl FromRequestParts<HubContext> for PathParam {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &HubContext,
+    ) -> Result<Self, Self::Rejection> {
+        // A path that is not valid UTF-8 matches no name.
+        let name = Path::<String>::from_request_parts(parts, context).await;
+        Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
+    }
+}
+
+/// The dialect of a process that the market answers to.
+fn find_dialect(context: &HubContext, process: Option<ItemId>) -> Result<Dialect, Failure> {
+    let dialect = process.and_then(|process| context.clara.processes.dialect(process));
+    dialect.ok_or_else(Failure::unknown_process)
+}
+
+/// `POST /mu`: a signed item, or with a query the assignment of a known message.
+async fn post_item(
+    State(context): State<HubContext>,
+    Peer(peer): Peer,
+    RawQuery(raw): RawQuery,
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
+    if let Some(assign) = read_assign(raw.as_deref().unwrap_or_default())? {
+        return assigned(&context, assign.message, assign.process).await;
+    }
+    let taken = accept_item(&context, body, peer).await?;
+    let mut answer = json_response(202, message_accepted_body(taken.id));
+    if let Some(value) = taken.job.and_then(|job| HeaderValue::from_str(&job.to_string()).ok()) {
+        answer.headers_mut().insert(JOB_HEADER, value);
+    }
+    Ok(answer)
+}
+
+/// A known message can only be assigned to the process it was sent to.
+async fn assigned(context: &HubContext, message: ItemId, process: ItemId) -> HandlerResult {
+    find_dialect(context, Some(process))?;
+    let known = context.engine.claim_target(claim::market_order(ID, &message.to_string())).await;
+    match known.map_err(from_engine)? {
+        Some(_) => Ok(json_response(202, assignment_accepted_body(message))),
+        None => Err(Failure::unknown_message()),
+    }
+}
+
+/// `POST` and `DELETE /mu/monitor/{process}`: no effect, because every process here runs by itself.
+async fn monitor(
+    State(context): State<HubContext>,
+    PathParam(process): PathParam,
+) -> HandlerResult {
+    find_dialect(&context, ItemId::read(&process))?;
+    Ok(json_response(200, monitor_body()))
+}
+
+/// `GET /clara`: the market's process id and the paths of its units.
+async fn overview(State(context): State<HubContext>) -> HandlerResult {
+    Ok(json_response(200, overview_body(context.clara.processes.spec)))
+}
+
+/// An item that was accepted.
+struct AcceptedItem {
+    id: ItemId,
+    /// The hub's id of the job that the item opened, if any. With many copies, that of the first.
+    job: Option<Uuid>,
+}
+
+/// Accepts an item.
+async fn accept_item(
+    context: &HubContext,
+    body: Bytes,
+    from: Option<SocketAddr>,
+) -> Result<AcceptedItem, Failure> {
+    let item = Item::read(&body)?;
+    let (id, target) = (item.id(), IncomingMessage::of(&item)?.target);
+    let dialect = find_dialect(context, Some(target))?;
+    auth::verify_item(body.clone()).await?;
+    let address = item.signer_address();
+    auth::count_message(context, &address, from)?;
+    let message = IncomingMessage { item: Some(&body), ..IncomingMessage::of(&item)? };
+    let (signed_order, reply) = plan(context, &message, dialect).await?;
+    let opens = matches!(signed_order, MarketOrder::OpenJob(_));
+    let post = MarketSubmission {
+        market: ID,
+        id: id.to_string(),
+        order: signed_order,
+        recorder: Arc::new(OrderRecordWriter { from: address, reply, is_stored: true }),
+    };
+    let ran = context.engine.run(Command::SubmitToMarket(Box::new(post))).await;
+    ran.map_err(from_engine)?;
+    let job = if opens { opened(context, id).await? } else { None };
+    Ok(AcceptedItem { id, job })
+}
+
+/// The job that an item opened, now or when it first arrived.
+async fn opened(context: &HubContext, id: ItemId) -> Result<Option<Uuid>, Failure> {
+    let wanted = JobRef::Foreign { origin: ID, id: id.to_string() };
+    let job = context.engine.find_job(&wanted).await.map_err(from_engine)?;
+    Ok(job.map(|job| job.uuid))
+}
+
+/// `GET /cu/result/{id}?process-id=`.
+async fn get_result(
+    State(context): State<HubContext>,
+    PathParam(id): PathParam,
+    RawQuery(raw): RawQuery,
+) -> HandlerResult {
+    let process = read_process(raw.as_deref().unwrap_or_default())?;
+    find_dialect(&context, Some(process))?;
+    let found = results::message_result(&context, &id).await.map_err(from_engine)?;
+    found.map(|found| json_response(200, found)).ok_or_else(Failure::unknown_message)
+}
+
+/// `GET /cu/results/{process}`.
+async fn list_results(
+    State(context): State<HubContext>,
+    PathParam(process): PathParam,
+    RawQuery(raw): RawQuery,
+) -> HandlerResult {
+    find_dialect(&context, ItemId::read(&process))?;
+    let paging = Paging::read(raw.as_deref().unwrap_or_default())?;
+    let page = results::results_page(&context, &paging).await;
+    let (page, looked_at) = page.map_err(from_engine)?;
+    let mut answer = json_response(200, page);
+    answer.extensions_mut().insert(RowsRead(looked_at));
+    Ok(answer)
+}
+
+/// `POST /cu/dry-run?process-id=`.
+async fn dry_run(
+    State(context): State<HubContext>,
+    RawQuery(raw): RawQuery,
+    BodyBytes(body): BodyBytes,
+) -> HandlerResult {
+    let raw = raw.unwrap_or_default();
+    Ok(json_response(200, evaluate_dry_run(&context, &raw, &body).await?))
+}
+
+/// Evaluates a message without storing it: decided like any other, then discarded (R19).
+async fn evaluate_dry_run(context: &HubContext, raw: &str, body: &[u8]) -> Result<String, Failure> {
+    let process = read_process(raw)?;
+    let dialect = find_dialect(context, Some(process))?;
+    let json = read_dry_run(body)?;
+    let message = IncomingMessage::dry_run(&json, process)?;
+    let Ok(_turn) = DRY_RUNS.acquire().await else { return Err(Failure::internal("dry-run")) };
+    let (signed_order, reply) = plan(context, &message, dialect).await?;
+    // A read-only order needs no decision, so it is answered directly.
+    if let (MarketOrder::RecordOnly, OrderReply::Answer { messages, .. }) = (&signed_order, &reply)
+    {
+        let first = context.engine.with_world(|world| world.next.market_messages);
+        return Ok(answer_result(messages, first));
+    }
+    // An id that no item can have.
+    let id = format!("dry-run {}", context.engine.random().new_uuid());
+    let recorder =
+        Arc::new(OrderRecordWriter { from: message.from.to_string(), reply, is_stored: false });
+    let post = Command::SubmitToMarket(Box::new(MarketSubmission {
+        market: ID,
+        id,
+        order: signed_order,
+        recorder,
+    }));
+    // The cost of the decision depends on the number of agents, so it runs on the blocking pool.
+    let context = context.clone();
+    let decide = move || {
+        let now = context.engine.now();
+        let decided = context.engine.with_world(|world| rialto_core::decide(world, post, now));
+        let (changes, _) = decided.map_err(|refusal| from_engine(refusal.into()))?;
+        let text = changes.market_records.first().map(|posting| posting.text.clone());
+        text.ok_or_else(|| Failure::internal("dry-run"))
+    };
+    let decided = tokio::task::spawn_blocking(decide).await;
+    decided.unwrap_or_else(|_| Err(Failure::internal("dry-run")))
+}
+
+/// Plans the order of a message. An invalid order is recorded with its error.
+async fn plan(
+    context: &HubContext,
+    message: &IncomingMessage<'_>,
+    dialect: Dialect,
+) -> Result<OrderPlan, Failure> {
+    match plan_order(context, message, dialect).await {
+        Err(PlanError::Order(error)) => Ok((MarketOrder::RecordOnly, OrderReply::Error(error))),
+        Err(PlanError::Engine(failure)) => Err(from_engine(failure)),
+        Ok(plan) => Ok(plan),
+    }
+}
