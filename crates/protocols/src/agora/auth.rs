@@ -1,13 +1,22 @@
 //! Inbox tokens: for an hour, the right to read one agent's inbox and requests, and nothing else.
 //!
 //! A token contains the agent and the expiry time, authenticated by the hub. So no token is stored,
-//! and all survive a restart.
+//! and all survive a restart. Everything else is signed; see [`super::envelope`].
 
+use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
 use hmac::{Hmac, KeyInit, Mac};
 use rialto_core::id::AgentId;
+use rialto_core::refusal::Refusal;
 use rialto_core::time::{Millis, Timestamp};
+use rialto_engine::keys::parse_bearer;
 use sha2::Sha256;
 
+use super::errors::{self, ErrorResponse};
+use super::wire::error::Failure;
+use crate::adapter::HubContext;
 use crate::kit::base64url;
 
 /// The lifetime of a token.
@@ -64,6 +73,48 @@ fn said(token: InboxToken) -> [u8; SAID] {
     said[..8].copy_from_slice(&token.agent.0.to_be_bytes());
     said[8..].copy_from_slice(&token.expires_at.0.to_be_bytes());
     said
+}
+
+/// An agent that reads, identified by its inbox token.
+#[derive(Clone, Copy, Debug)]
+pub struct InboxReader(pub InboxToken);
+
+impl FromRequestParts<HubContext> for InboxReader {
+    type Rejection = ErrorResponse;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &HubContext,
+    ) -> Result<Self, ErrorResponse> {
+        let token = read_token(context, &parts.headers);
+        if token
+            .is_some_and(|token| context.engine.with_world(|world| world.is_suspended(token.agent)))
+        {
+            return Err(ErrorResponse::new(context, errors::from_refusal(&Refusal::Suspended)));
+        }
+        token.map(Self).ok_or_else(|| {
+            let text = "a valid inbox token is required: Authorization: Bearer at_…";
+            let hint = "a HELLO signed with recipient = the hub and payload.inbox = true gets one";
+            ErrorResponse::new(context, Failure::unauthorized(text).with_hint(hint))
+        })
+    }
+}
+
+/// A valid token of a registered agent, suspended or not. All other texts get the same answer.
+pub fn read_token(context: &HubContext, headers: &HeaderMap) -> Option<InboxToken> {
+    let text = headers.get(AUTHORIZATION)?.to_str().ok().and_then(parse_bearer)?;
+    let token = context.agora.tokens.read(text, context.engine.now())?;
+    let known = context.engine.with_world(|world| {
+        world
+            .agent(token.agent)
+            .is_some_and(|agent| agent.active)
+            .then(|| world.is_suspended(token.agent))
+    });
+    // A call of a suspended agent is refused and does not count as activity.
+    if !known? {
+        context.engine.record_seen(token.agent);
+    }
+    Some(token)
 }
 
 #[cfg(test)]

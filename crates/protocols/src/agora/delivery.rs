@@ -1,35 +1,42 @@
-//! Notices as envelopes: signed by their sender, or by the hub for agents of other protocols.
+//! Notices as envelopes, signed by their sender, or by the hub for agents of other protocols; and
+//! their deliveries to agents' endpoints: the envelope as body, its receipt in a header.
 //!
 //! Reading a notice twice gives the same envelope: its id and time are the notice's, so no reader
 //! sees two messages under one id. The receipt is signed anew each time and states that the
 //! envelope was on time.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use rialto_core::alias::Protocol;
 use rialto_core::id::AgentId;
-use rialto_core::job::{Cause, Job, Offer, Selection, State};
-use rialto_core::notice::{Notice, NoticeKind};
+use rialto_core::job::{Cause, Job, Offer, Requester, Selection, State};
+use rialto_core::notice::{Delivery, Notice, NoticeKind};
 use rialto_core::time::Millis;
+use rialto_core::world::World;
+use rialto_engine::Engine;
+use rialto_engine::delivery::egress::{HttpResponse, SendError};
+use rialto_engine::delivery::{
+    AttemptResult, DeliveryEncoder, OutboundRequest, RESPONSE_BYTES_MAX,
+};
 use uuid::Uuid;
 
-use super::bridge::Bridge;
-use super::codes::Code;
-use super::compose::{SignedMessage, UnsignedEnvelope};
-use super::failure::Failure;
-use super::intake::foreign_id;
-use super::payload::request::TIMEOUT_MAX;
-use super::payload::result::ResultStatus;
-use super::payload::{self, ResultPayload};
-use super::receipt::Receipt;
-use super::room::bridged_agent_signer;
-use super::stored::StoredEnvelope;
-use super::{ID, MessageType, carried, record, say};
-use crate::adapter::{HubContext, fidelity};
+use super::adapter::bridged_agent_signer;
+use super::hub_envelope::{sign_as, signable_object, signable_value, signed_receipt};
+use super::stored_envelope::StoredEnvelope;
+use super::translate::foreign_id;
+use super::wire::envelope::{Bridge, MessageType};
+use super::wire::error::{Code, Failure};
+use super::wire::payload::{self, ResultPayload, ResultStatus, TIMEOUT_MAX};
+use super::wire::receipt::{self, Receipt};
+use super::wire::signature::{SignedMessage, UnsignedEnvelope};
+use super::wire::status::MessageStatus;
+use super::{ID, directory};
+use crate::adapter::inbox_stream::JobsById;
+use crate::adapter::{HubContext, delivery_result, fidelity};
 use crate::kit::ed25519::PublicKey;
-use crate::kit::ijson;
 use crate::kit::object::ObjectWriter;
-use crate::kit::raw_json;
+use crate::kit::{ijson, raw_json};
 
 /// The duration in an offer at a listed price, when the agent gave none.
 const ETA: Millis = Millis(0);
@@ -52,7 +59,7 @@ pub fn notice_envelope<'n>(
     let (signed, id, sender) = match &notice.news {
         NoticeKind::Message { protocol: words, body, .. } if *words == ID => {
             let stored = StoredEnvelope::read(body)?;
-            let receipt = say::signed_receipt(context, &stored.receipt(notice.at)?, to);
+            let receipt = signed_receipt(context, &stored.receipt(notice.at)?, to);
             return Some(OutgoingEnvelope { envelope: stored.envelope().into(), receipt });
         }
         NoticeKind::Message { from, protocol: words, body, .. } => {
@@ -66,8 +73,18 @@ pub fn notice_envelope<'n>(
         received_at: notice.at,
         sha256: signed.sha256,
     };
-    let receipt = say::signed_receipt(context, &receipt, to);
+    let receipt = signed_receipt(context, &receipt, to);
     Some(OutgoingEnvelope { envelope: signed.text.into(), receipt })
+}
+
+/// The same, for a notice whose job is among `jobs`.
+pub fn notice_envelope_among<'n>(
+    context: &HubContext,
+    notice: &'n Notice,
+    jobs: &JobsById,
+) -> Option<OutgoingEnvelope<'n>> {
+    let job = notice.news.job().and_then(|id| jobs.get(&id));
+    notice_envelope(context, notice, job.map(|job| &**job))
 }
 
 /// An agent's key in this protocol.
@@ -103,7 +120,7 @@ impl EnvelopeWriter<'_> {
         let payload = ObjectWriter::new()
             .text("status", "message")
             .text("protocol", words.as_str())
-            .raw("message", &carried::signable_value(raw_json::verbatim(body).get()))
+            .raw("message", &signable_value(raw_json::verbatim(body).get()))
             .finish();
         match from {
             Some(from) => self.held(from, MessageType::Status, self.name(), &payload),
@@ -121,7 +138,7 @@ impl EnvelopeWriter<'_> {
     fn own(&self, kind: MessageType, payload: &str) -> Option<WrittenEnvelope> {
         let (id, at) = (self.name(), self.notice.at);
         let to = key_in(self.context, self.reader);
-        let signed = say::sign_as(self.context, &id, at, kind, payload, to);
+        let signed = sign_as(self.context, &id, at, kind, payload, to);
         Some((signed, id, self.context.agora.signer.key()))
     }
 
@@ -173,7 +190,7 @@ impl JobEnvelopeWriter<'_> {
             NoticeKind::OfferLost { place, .. } => {
                 let name = &self.offer_at(*place)?.name;
                 let request = foreign_id(job);
-                let payload = payload::MessageStatus::offer_closed(name, &request).write();
+                let payload = MessageStatus::offer_closed(name, &request).write();
                 self.pen.own(MessageType::Status, &payload)
             }
             NoticeKind::Ended { .. } => self.ended(),
@@ -208,7 +225,7 @@ impl JobEnvelopeWriter<'_> {
     /// requester.
     fn request(&self) -> Option<WrittenEnvelope> {
         let job = self.job;
-        let rialto_core::job::Requester::Agent(requester) = job.requester else { return None };
+        let Requester::Agent(requester) = job.requester else { return None };
         let resource = self.resource();
         // The time in which the worker must respond. The same each time the notice is read.
         let left = job.deadline.since(self.pen.notice.at).min(job.lease);
@@ -217,7 +234,7 @@ impl JobEnvelopeWriter<'_> {
         let budget = (!bid.is_zero()).then(|| ObjectWriter::new().credits("max", bid).finish());
         let payload = ObjectWriter::new()
             .text("resource", &resource)
-            .raw("params", &carried::signable_object(&job.input, "input"))
+            .raw("params", &signable_object(&job.input, "input"))
             .maybe_raw("budget", budget.as_deref())
             .integer("timeout", timeout)
             .finish();
@@ -228,12 +245,12 @@ impl JobEnvelopeWriter<'_> {
     /// The resource of the reader's skill as it is listed, otherwise one made from the job's skill.
     fn resource(&self) -> String {
         let job = self.job;
-        let listed = |world: &rialto_core::world::World| {
+        let listed = |world: &World| {
             let agent = world.agent(self.pen.reader)?;
-            Some(record::resource_of_skill(agent.home, agent.skill_for(job)?))
+            Some(directory::resource_of_skill(agent.home, agent.skill_for(job)?))
         };
         let listed = self.pen.context.engine.with_world(listed);
-        listed.unwrap_or_else(|| record::resource_from_name(&job.skill))
+        listed.unwrap_or_else(|| directory::resource_from_name(&job.skill))
     }
 
     fn offer(&self, offer: &Offer) -> Option<WrittenEnvelope> {
@@ -249,7 +266,7 @@ impl JobEnvelopeWriter<'_> {
 
     /// The hub accepts a price for a requester whose protocol cannot do so (B9).
     fn accept(&self, offer: &Offer) -> Option<WrittenEnvelope> {
-        let rialto_core::job::Requester::Agent(requester) = self.job.requester else { return None };
+        let Requester::Agent(requester) = self.job.requester else { return None };
         let payload = ObjectWriter::new().text("offer_id", &offer.name).finish();
         self.pen.held(requester, MessageType::Accept, self.pen.name(), &payload)
     }
@@ -259,7 +276,7 @@ impl JobEnvelopeWriter<'_> {
         let report = job.result.as_ref()?;
         let bridged = job.worker().filter(|worker| self.home_of(*worker) != Some(ID));
         if report.ok {
-            let data = carried::signable_object(report.output.as_deref().unwrap_or("{}"), "result");
+            let data = signable_object(report.output.as_deref().unwrap_or("{}"), "result");
             let request_id = foreign_id(job);
             let status = ResultStatus::Success;
             let payload = ResultPayload { request_id: &request_id, status, data: &data }.write();
@@ -301,8 +318,69 @@ pub fn with_meta(payload: String, extras: Option<&str>) -> String {
     let Some(extras) = extras else { return payload };
     match ijson::read(payload.as_bytes()) {
         Ok(json) => ObjectWriter::copy_without(&json, &["meta"])
-            .raw("meta", &carried::signable_value(extras))
+            .raw("meta", &signable_value(extras))
             .finish(),
         Err(_) => payload,
     }
+}
+
+/// Encodes deliveries for agents of this protocol.
+pub struct AgoraEncoder {
+    pub context: HubContext,
+}
+
+impl DeliveryEncoder for AgoraEncoder {
+    fn encode_if_due(
+        &self,
+        engine: &Engine,
+        push: &Delivery,
+        job: Option<&Job>,
+    ) -> Option<OutboundRequest> {
+        let agent = push.to?;
+        // A notice that the agent has read in the meantime needs no delivery.
+        if engine.read_position(agent) >= push.position {
+            return None;
+        }
+        // The agent's current endpoint, which may have changed since the notice was written.
+        let url = engine.with_world(|world| world.agent(agent)?.delivery_url())?;
+        self.encode(engine, &Delivery { url, ..push.clone() }, job)
+    }
+
+    fn encode(&self, _: &Engine, push: &Delivery, job: Option<&Job>) -> Option<OutboundRequest> {
+        let notice = push.to_notice();
+        let envelope = notice_envelope(&self.context, &notice, job)?;
+        let header = (receipt::HEADER.to_owned(), receipt::to_header(&envelope.receipt));
+        Some(OutboundRequest {
+            url: push.url.clone(),
+            body: envelope.envelope.into_owned().into(),
+            id: delivery_id(push),
+            headers: vec![header],
+            response_max: RESPONSE_BYTES_MAX,
+        })
+    }
+
+    fn prefers_streams(&self) -> bool {
+        true
+    }
+
+    fn interpret_response(
+        &self,
+        _engine: &Engine,
+        _push: &Delivery,
+        _job: Option<&Job>,
+        answer: &Result<HttpResponse, SendError>,
+    ) -> AttemptResult {
+        delivery_result::from_status(answer)
+    }
+}
+
+/// The delivery id, the same for every attempt at one notice.
+fn delivery_id(push: &Delivery) -> String {
+    const SPACE: Uuid = Uuid::from_u128(0x6b2f_0b3c_8f6e_5d1a_9d5e_a60a_70c1_e000);
+    Uuid::new_v5(&SPACE, &push.notice.0.to_be_bytes()).to_string()
+}
+
+/// The encoder, shared by all deliveries.
+pub fn delivery_encoder(hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+    Arc::new(AgoraEncoder { context: hub_context.clone() })
 }

@@ -1,4 +1,4 @@
-//! Directory entries of agents.
+//! The directory: entries of agents, and the resource names of their skills.
 
 use rialto_core::agent::presence::Availability;
 use rialto_core::agent::{Agent, Skill};
@@ -7,8 +7,8 @@ use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 
 use super::ID;
-use super::directory::{AgentEntry, CapabilityEntry};
-use super::payload::AgentStatus;
+use super::wire::responses::{AgentEntry, CapabilityEntry};
+use super::wire::status::AgentStatus;
 
 /// The entry of an agent of any protocol; `None` if it has no key here.
 pub fn agent_entry(world: &World, agent: &Agent, hub: &str, now: Timestamp) -> Option<AgentEntry> {
@@ -24,7 +24,7 @@ pub fn agent_entry(world: &World, agent: &Agent, hub: &str, now: Timestamp) -> O
         id,
         name: agent.name.clone(),
         capabilities: capabilities.collect(),
-        status: mood(world, agent, now).as_str().to_owned(),
+        status: agent_status(world, agent, now).as_str().to_owned(),
         protocol: agent.home.to_string(),
         held_by: (!own).then(|| hub.to_owned()),
         native_id: (!own).then(|| agent.native_id.clone()),
@@ -90,7 +90,7 @@ fn later_version(skill: &Skill) -> Option<Skill> {
     })
 }
 
-fn mood(world: &World, agent: &Agent, now: Timestamp) -> AgentStatus {
+fn agent_status(world: &World, agent: &Agent, now: Timestamp) -> AgentStatus {
     let availability = world
         .agent_state(agent.id)
         .map_or(Availability::Offline, |agent_state| agent_state.presence.availability);

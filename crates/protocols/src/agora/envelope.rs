@@ -13,14 +13,15 @@ use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
 
-use super::address;
-use super::envelope::{self, Envelope};
-use super::failure::Failure;
-use super::payload::{ErrorPayload, Hello, MessageStatus, Payload, Welcome};
-use super::refusals::{self, request_state};
-use super::token::{InboxToken, TOKEN_LIFETIME};
-use super::translate::{self, ProvenEnvelope};
-use super::{ID, MessageType, say};
+use super::auth::{InboxToken, TOKEN_LIFETIME};
+use super::hub_envelope::sign_now;
+use super::translate::{self, ProvenEnvelope, foreign_id, request_state};
+use super::wire::envelope::{Envelope, MessageType, read_json};
+use super::wire::error::{Code, Failure};
+use super::wire::hello::{Hello, Welcome};
+use super::wire::payload::{ErrorPayload, Payload};
+use super::wire::status::MessageStatus;
+use super::{ID, errors};
 use crate::adapter::input_check::{self, InputCheck};
 use crate::adapter::{EdgeError, HubContext, Signer};
 use crate::kit::ed25519::PublicKey;
@@ -58,6 +59,16 @@ pub struct EnvelopeSource {
     pub must_be_hello: bool,
 }
 
+/// A destination that is named by its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// This hub, by the signed `recipient`.
+    Hub,
+    /// This hub, by the URL alone.
+    HubByPath,
+    Agent(AgentId),
+}
+
 /// Why an envelope was not accepted, and its sender's key if that was proven.
 pub struct EnvelopeError {
     pub failure: Box<Failure>,
@@ -76,7 +87,7 @@ pub async fn accept_envelope(
     bytes: &[u8],
     way: EnvelopeSource,
 ) -> Result<AcceptedEnvelope, EnvelopeError> {
-    let json = envelope::read_json(bytes)?;
+    let json = read_json(bytes)?;
     let envelope = Envelope::read(&json)?;
     let about = |failure: Failure| concerning(failure, &envelope);
     let payload = Payload::read(&envelope).map_err(about)?;
@@ -148,9 +159,9 @@ async fn act(
     }
     let head = known.map_or(0, |by| context.engine.with_world(|world| world.inbox(by).head));
     let ran = context.engine.run(Command::ExecuteSigned(Box::new(order))).await;
-    let answer = ran.map_err(|failure| refusals::from_engine(&failure))?;
+    let answer = ran.map_err(|failure| errors::from_engine(&failure))?;
     let Answer::SignedOrder { by, job, state, repeated } = answer else {
-        return Err(refusals::from_engine(&EngineFailure::Fault));
+        return Err(errors::from_engine(&EngineFailure::Fault));
     };
     if known.is_none() {
         // The first envelope also counts against the limit of the agent that was just registered.
@@ -192,14 +203,14 @@ struct SignedOrderAnswer {
 fn concerning(failure: Failure, envelope: &Envelope<'_>) -> Failure {
     let failure = failure.in_answer_to(envelope.id);
     let payload = Payload::read(envelope).ok();
-    match payload.and_then(|payload| request_id(envelope, &payload)) {
+    match payload.and_then(|payload| request_id_of(envelope, &payload)) {
         Some(id) => failure.for_request(id),
         None => failure,
     }
 }
 
 /// The request that an envelope refers to.
-pub fn request_id<'a>(envelope: &Envelope<'a>, payload: &Payload<'a>) -> Option<&'a str> {
+pub fn request_id_of<'a>(envelope: &Envelope<'a>, payload: &Payload<'a>) -> Option<&'a str> {
     match payload {
         Payload::Request(_) => Some(envelope.id),
         Payload::Offer(offer) => Some(offer.request_id),
@@ -222,14 +233,45 @@ fn signed_order(
     hello: Option<&Hello<'_>>,
     uuid: Uuid,
 ) -> Result<SignedOrder, Failure> {
-    let named = address::destination_key(proven.envelope, proven.source.path_agent)?;
-    let named =
-        named.map(|key| address::resolve_destination(context, proven.envelope, key)).transpose()?;
+    let named = destination_key(proven.envelope, proven.source.path_agent)?;
+    let named = named.map(|key| resolve_destination(context, proven.envelope, key)).transpose()?;
     if let Some(url) = hello.and_then(|hello| hello.endpoint) {
         let blocked = |why| Failure::bad_field("/payload/endpoint", &format!("{why}"));
         context.egress.check_url(url).map_err(blocked)?;
     }
     translate::signed_order(context, proven, named, uuid)
+}
+
+/// The key that an envelope is addressed to: the agent of the URL, else its `recipient`, else none
+/// (R26–R29). URL and `recipient` must not differ.
+fn destination_key(
+    envelope: &Envelope<'_>,
+    url: Option<PublicKey>,
+) -> Result<Option<PublicKey>, Failure> {
+    match (url, envelope.recipient) {
+        (Some(url), Some(recipient)) if url != recipient => {
+            Err(Failure::bad_field("/recipient", "is not the agent that the URL names"))
+        }
+        (url, recipient) => Ok(url.or(recipient)),
+    }
+}
+
+/// The destination with that key, which the envelope or its URL names.
+fn resolve_destination(
+    context: &HubContext,
+    envelope: &Envelope<'_>,
+    key: PublicKey,
+) -> Result<Destination, Failure> {
+    if key == context.agora.signer.key() {
+        let signed = envelope.recipient.is_some();
+        return Ok(if signed { Destination::Hub } else { Destination::HubByPath });
+    }
+    let known = context.engine.with_world(|world| {
+        let id = world.agent_by_alias(ID, &key.did())?;
+        world.agent(id).filter(|agent| agent.active).map(|agent| agent.id)
+    });
+    let unknown = || Failure::new(Code::NotFound, "no agent has the recipient's key");
+    known.map(Destination::Agent).ok_or_else(unknown)
 }
 
 /// Records which agents of other protocols cannot accept the input.
@@ -254,8 +296,8 @@ fn too_often(context: &HubContext, proven: &ProvenEnvelope<'_>, error: &EdgeErro
         Some(receiver.blocks(by?))
     });
     match blocked {
-        Some(true) => refusals::from_refusal(&Refusal::Blocked),
-        _ => refusals::from_edge(error),
+        Some(true) => errors::from_refusal(&Refusal::Blocked),
+        _ => errors::from_edge(error),
     }
 }
 
@@ -306,7 +348,7 @@ fn welcome(
     AcceptedEnvelope {
         sender: heard.by,
         key,
-        text: say::sign_now(context, MessageType::Welcome, &payload.write(), Some(key)).text,
+        text: sign_now(context, MessageType::Welcome, &payload.write(), Some(key)).text,
         status: 200,
         request_id: None,
         job: None,
@@ -330,16 +372,16 @@ async fn accepted(
     // Only the job has the request of an accepted offer, and the id of a repeated request.
     let job = match heard.job.filter(|_| accepts || heard.repeated) {
         Some(id) => {
-            context.engine.load_job(id).await.map_err(|failure| refusals::from_engine(&failure))?
+            context.engine.load_job(id).await.map_err(|failure| errors::from_engine(&failure))?
         }
         None => None,
     };
     if heard.repeated
         && job.as_deref().is_some_and(|job| !concerns(context, job, proven.recipient()))
     {
-        return Err(refusals::from_refusal(&Refusal::SameIdOtherContent));
+        return Err(errors::from_refusal(&Refusal::SameIdOtherContent));
     }
-    let named = request_id(envelope, &proven.payload).map(str::to_owned);
+    let named = request_id_of(envelope, &proven.payload).map(str::to_owned);
     let request_id = named.or_else(|| job.as_deref().map(|job| foreign_id(job).into_owned()));
     let standing = request_id.as_deref().zip(heard.state.map(request_state));
     let payload = MessageStatus::accepted(envelope.id, standing).write();
@@ -348,7 +390,7 @@ async fn accepted(
     Ok(AcceptedEnvelope {
         sender: heard.by,
         key,
-        text: say::sign_now(context, MessageType::Status, &payload, Some(key)).text,
+        text: sign_now(context, MessageType::Status, &payload, Some(key)).text,
         status: 202,
         request_id,
         job: asks.then_some(opened),
@@ -365,12 +407,4 @@ fn concerns(context: &HubContext, job: &Job, named: Option<PublicKey>) -> bool {
     let Some(key) = named.filter(|key| *key != context.agora.signer.key()) else { return true };
     let agent = translate::agent_of_key(context, key);
     agent.is_some_and(|agent| job.is_requested_by(agent) || request::involves(job, agent))
-}
-
-/// The id of a request for its parties in this protocol.
-pub fn foreign_id(job: &Job) -> std::borrow::Cow<'_, str> {
-    match job.origin == ID {
-        true => job.foreign_id.split_once('/').map_or(&*job.foreign_id, |(_, id)| id).into(),
-        false => job.uuid.to_string().into(),
-    }
 }

@@ -1,14 +1,21 @@
-//! Maps refusals of the core, the engine and the edge to this protocol's errors.
+//! Errors: maps refusals of the core, the engine and the edge to this protocol's failures, and
+//! failures to signed responses.
 
 use std::borrow::Cow;
 
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
 use rialto_core::job::State;
 use rialto_core::refusal::{Refusal, Retry};
 use rialto_engine::Failure as EngineFailure;
 
-use super::codes::Code;
-use super::failure::Failure;
-use crate::adapter::EdgeError;
+use super::envelope::EnvelopeError;
+use super::hub_envelope::signed_error;
+use super::operations::json_response;
+use super::translate::request_state;
+use super::wire::error::{Code, Failure};
+use crate::adapter::{EdgeError, HubContext};
+use crate::kit::ed25519::PublicKey;
 
 /// The failure for an engine failure.
 pub fn from_engine(failure: &EngineFailure) -> Failure {
@@ -141,18 +148,6 @@ fn hint(refusal: &Refusal) -> Option<&'static str> {
     })
 }
 
-/// The state of a request in this protocol's terms.
-pub fn request_state(state: State) -> super::thread::RequestState {
-    use super::thread::RequestState as Shown;
-    match state {
-        State::Open | State::Queued | State::Deferred { .. } => Shown::Pending,
-        State::Negotiating => Shown::Negotiating,
-        State::Assigned | State::Running => Shown::Processing,
-        State::Completed => Shown::Completed,
-        State::Failed | State::Expired | State::Cancelled | State::Withdrawn => Shown::Failed,
-    }
-}
-
 /// The failure for a refusal of the edge.
 pub fn from_edge(error: &EdgeError) -> Failure {
     match error {
@@ -188,4 +183,31 @@ pub fn from_edge(error: &EdgeError) -> Failure {
             Failure::new(Code::Internal, "internal error; see the hub log for this request id")
         }
     }
+}
+
+/// An error that is signed and sent as a response.
+pub struct ErrorResponse(HubContext, EnvelopeError);
+
+/// The return type of a handler.
+pub type HandlerResult = Result<Response, ErrorResponse>;
+
+impl ErrorResponse {
+    pub fn new(context: &HubContext, error: impl Into<EnvelopeError>) -> Self {
+        Self(context.clone(), error.into())
+    }
+}
+
+impl IntoResponse for ErrorResponse {
+    fn into_response(self) -> Response {
+        error_response(&self.0, &self.1.failure, self.1.to)
+    }
+}
+
+/// An error as a response.
+pub fn error_response(context: &HubContext, failure: &Failure, to: Option<PublicKey>) -> Response {
+    let mut answer = json_response(failure.http_status, signed_error(context, failure, to));
+    if let Some(seconds) = failure.retry_after_seconds {
+        answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    answer
 }

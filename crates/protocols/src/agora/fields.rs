@@ -6,13 +6,15 @@ use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::time::{Millis, Timestamp};
 use uuid::Uuid;
 
-use super::envelope::{self, Envelope};
-use super::intake::foreign_id;
-use super::payload::request::TIMEOUT_MAX;
-use super::payload::result::ResultStatus;
-use super::payload::{Budget, Payload, Request, ResultPayload};
-use super::routes::requests;
-use super::{ID, MessageType, VERSION, carried, evidence, letter, record};
+use super::delivery::{notice_envelope, with_meta};
+use super::hub_envelope::signable_object;
+use super::operations::requests::find_request;
+use super::stored_envelope::restore_envelope;
+use super::translate::foreign_id;
+use super::wire::envelope::{Envelope, MessageType, read_json};
+use super::wire::error::Failure;
+use super::wire::payload::{Budget, Payload, Request, ResultPayload, ResultStatus, TIMEOUT_MAX};
+use super::{ID, VERSION, directory};
 use crate::adapter::HubContext;
 use crate::adapter::fidelity::{
     FieldMap, FieldParts, FindJobFuture, MessageView, NeutralRequest, Part, TracedJob,
@@ -84,7 +86,7 @@ impl FieldMap for AgoraFieldMap {
             at: turn.since,
             news: NoticeKind::Assigned { job: job.id, epoch: job.epoch },
         });
-        let outbound = letter::notice_envelope(context, &told, Some(job))?;
+        let outbound = notice_envelope(context, &told, Some(job))?;
         Some(
             MessageView::from_json(ID, outbound.envelope.into_owned(), REQUEST)
                 .expand_field("/payload/meta"),
@@ -94,10 +96,7 @@ impl FieldMap for AgoraFieldMap {
     fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let job = shown.job;
         let report = job.result.as_ref()?;
-        let request_id = match job.origin == ID {
-            true => foreign_id(job).into_owned(),
-            false => job.uuid.to_string(),
-        };
+        let request_id = foreign_id(job);
         let (kind, payload) = match (&report.output, report.cause) {
             (Some(data), None) => {
                 let status = ResultStatus::Success;
@@ -121,8 +120,7 @@ impl FieldMap for AgoraFieldMap {
 
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let job = shown.job;
-        let outbound =
-            shown.end.and_then(|end| letter::notice_envelope(shown.context, end, Some(job)));
+        let outbound = shown.end.and_then(|end| notice_envelope(shown.context, end, Some(job)));
         match outbound {
             Some(outbound) => {
                 Some(MessageView::from_json(ID, outbound.envelope.into_owned(), RESULT))
@@ -138,7 +136,7 @@ impl FieldMap for AgoraFieldMap {
     }
 
     fn evidence(&self, job: &Job) -> Option<String> {
-        evidence::restore_envelope(&job.meta, &job.input).filter(|_| job.origin == ID)
+        restore_envelope(&job.meta, &job.input).filter(|_| job.origin == ID)
     }
 
     fn find_job<'a>(
@@ -147,7 +145,7 @@ impl FieldMap for AgoraFieldMap {
         by: AgentId,
         id: &'a str,
     ) -> FindJobFuture<'a> {
-        Box::pin(requests::find_request(context, by, id))
+        Box::pin(find_request(context, by, id))
     }
 
     fn read_request(
@@ -155,15 +153,15 @@ impl FieldMap for AgoraFieldMap {
         bytes: &[u8],
         at: Timestamp,
     ) -> Result<(MessageView, NeutralRequest), String> {
-        let bad = |bad: super::Failure| bad.message.to_string();
-        let json = envelope::read_json(bytes).map_err(bad)?;
+        let bad = |bad: Failure| bad.message.to_string();
+        let json = read_json(bytes).map_err(bad)?;
         let envelope = Envelope::read(&json).map_err(bad)?;
         let Payload::Request(request) = Payload::read(&envelope).map_err(bad)? else {
             return Err("only a REQUEST can be converted".to_owned());
         };
         let side = MessageView::from_json(ID, envelope.raw().to_owned(), REQUEST);
         let wanted = NeutralRequest {
-            skill: record::skill_name(request.resource).to_owned(),
+            skill: directory::skill_name(request.resource).to_owned(),
             input: request.params.to_owned(),
             budget: request.budget.and_then(|budget| budget.max),
             deadline: request.timeout.map(|timeout| at.plus(timeout)),
@@ -173,8 +171,8 @@ impl FieldMap for AgoraFieldMap {
     }
 
     fn write_request(&self, wanted: &NeutralRequest, at: Timestamp) -> MessageView {
-        let resource = record::resource_from_name(&wanted.skill);
-        let params = carried::signable_object(&wanted.input, "input");
+        let resource = directory::resource_from_name(&wanted.skill);
+        let params = signable_object(&wanted.input, "input");
         let payload = Request {
             resource: &resource,
             params: &params,
@@ -183,7 +181,7 @@ impl FieldMap for AgoraFieldMap {
                 .deadline
                 .map(|deadline| Millis(deadline.since(at).0.clamp(1, TIMEOUT_MAX.0))),
         };
-        let payload = letter::with_meta(payload.write(), wanted.extras.as_deref());
+        let payload = with_meta(payload.write(), wanted.extras.as_deref());
         let sender = ObjectWriter::new().text("id", ALIAS).text("signature", BY_HUB).finish();
         let envelope = ObjectWriter::new()
             .text("id", &Uuid::nil().to_string())
@@ -199,7 +197,7 @@ impl FieldMap for AgoraFieldMap {
 /// The envelope of a job that has no stored one, reconstructed from the job.
 fn bare(job: &Job) -> String {
     let payload = ObjectWriter::new()
-        .text("resource", &record::resource_from_name(&job.skill))
+        .text("resource", &directory::resource_from_name(&job.skill))
         .raw("params", &job.input);
     ObjectWriter::new()
         .text("id", &foreign_id(job))

@@ -1,19 +1,27 @@
-//! Envelopes and responses of the hub itself. Every envelope is signed.
+//! Envelopes that the hub signs: its own, and values of other protocols in them.
+//!
+//! Signing needs canonical JSON, which limits numbers to those that every reader reads the same,
+//! and limits the depth. Other values are carried as text, so that no work or result is lost.
 
-use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use std::borrow::Cow;
+
 use rialto_core::time::Timestamp;
 
-use super::compose::{SignedMessage, UnsignedEnvelope};
-use super::failure::Failure;
-use super::kind::MessageType;
-use super::receipt::Receipt;
+use super::wire::envelope::MessageType;
+use super::wire::error::Failure;
+use super::wire::receipt::Receipt;
+use super::wire::signature::{SignedMessage, UnsignedEnvelope};
 use crate::adapter::HubContext;
 use crate::kit::ed25519::PublicKey;
+use crate::kit::object::ObjectWriter;
+use crate::kit::{ijson, jcs};
 
-/// The header with the id of the job that an answer is about.
-pub const JOB_HEADER: &str = "rialto-job";
+/// The member that holds a value carried as text.
+const AS_TEXT: &str = "json";
+/// The levels of depth that an envelope needs for itself.
+const LEVELS: usize = 8;
+/// The values that an envelope needs for itself.
+const MEMBERS: usize = 200;
 
 /// Signs an envelope of the hub with the current time.
 pub fn sign_now(
@@ -54,18 +62,55 @@ pub fn signed_error(context: &HubContext, failure: &Failure, to: Option<PublicKe
     sign_now(context, MessageType::Error, &failure.payload(), to).text
 }
 
-/// An error as a response.
-pub fn error_response(context: &HubContext, failure: &Failure, to: Option<PublicKey>) -> Response {
-    let mut answer = json_response(failure.http_status, signed_error(context, failure, to));
-    if let Some(seconds) = failure.retry_after_seconds {
-        answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+/// JSON as an object that can be signed. A value that is not an object is wrapped in one under
+/// `name`.
+pub fn signable_object<'t>(text: &'t str, name: &str) -> Cow<'t, str> {
+    if !is_signable(text) {
+        return ObjectWriter::new().text(AS_TEXT, text).finish().into();
     }
-    answer
+    if text.trim_start().starts_with('{') {
+        return text.into();
+    }
+    ObjectWriter::new().raw(name, text).finish().into()
 }
 
-/// JSON text as a response.
-pub fn json_response(status: u16, text: String) -> Response {
-    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    (status, kind, Body::from(text)).into_response()
+/// JSON that can be signed: the value itself, or an object that contains it as text.
+pub fn signable_value(text: &str) -> Cow<'_, str> {
+    if is_signable(text) {
+        return text.into();
+    }
+    ObjectWriter::new().text(AS_TEXT, text).finish().into()
+}
+
+/// Whether a value can be part of an envelope that is signed and read again.
+fn is_signable(text: &str) -> bool {
+    let (open, close) = ("[".repeat(LEVELS), "]".repeat(LEVELS));
+    let inside = format!("[{open}{text}{close}{}]", ",0".repeat(MEMBERS));
+    ijson::read(inside.as_bytes()).is_ok_and(|json| jcs::canonicalize(&json).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_signed_stays_as_it_is() {
+        assert_eq!(signable_object(r#"{"n":1.50}"#, "input"), r#"{"n":1.50}"#);
+        assert_eq!(signable_object("[1]", "input"), r#"{"input":[1]}"#);
+        assert_eq!(signable_value("[1]"), "[1]");
+    }
+
+    #[test]
+    fn numbers_and_depths_that_cannot_be_signed_are_carried_as_text() {
+        for text in [r#"{"n":12345678901234567890}"#, r#"{"n":1e400}"#, r#"[9007199254740993]"#] {
+            let carried = signable_object(text, "input");
+            let read: serde_json::Value = serde_json::from_str(&carried).expect("JSON");
+            assert_eq!(read["json"], text);
+            assert!(is_signable(&carried));
+        }
+        let deep = format!("{}1{}", "[".repeat(60), "]".repeat(60));
+        assert!(!is_signable(&deep) && is_signable(&signable_value(&deep)));
+        let wide = format!("[{}0]", "0,".repeat(9_900));
+        assert!(!is_signable(&wide) && is_signable(&signable_value(&wide)));
+    }
 }

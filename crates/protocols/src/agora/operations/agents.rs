@@ -8,10 +8,11 @@ use rialto_core::id::AgentId;
 use rialto_core::world::World;
 
 use super::envelopes::agent_not_found;
-use super::{ErrorResponse, HandlerResult, PathParam, malformed, query};
+use super::{PathParam, json_response, malformed, query};
 use crate::adapter::HubContext;
-use crate::agora::directory::{AgentEntry, CapabilityEntry, DirectoryPage};
-use crate::agora::{ID, record, say};
+use crate::agora::errors::{ErrorResponse, HandlerResult};
+use crate::agora::wire::responses::{AgentEntry, CapabilityEntry, DirectoryPage};
+use crate::agora::{ID, directory};
 use crate::kit::budget::ByteBudget;
 use crate::kit::ed25519::PublicKey;
 
@@ -41,7 +42,7 @@ pub async fn list(State(context): State<HubContext>, RawQuery(raw): RawQuery) ->
         // One at a time, so that writers do not wait for a long list.
         let entry = context.engine.with_world(|world| {
             let agent = world.agent(id).filter(|agent| agent.active)?;
-            record::agent_entry(world, agent, hub, now)
+            directory::agent_entry(world, agent, hub, now)
         });
         if let Some(entry) = entry {
             if !budget.take(size(&entry)) {
@@ -53,7 +54,7 @@ pub async fn list(State(context): State<HubContext>, RawQuery(raw): RawQuery) ->
         last = place;
     }
     let page = DirectoryPage { agents, next_cursor: next.map(|next| next.to_string()) };
-    Ok(say::json_response(200, serde_json::to_string(&page).unwrap_or_default()))
+    Ok(json_response(200, serde_json::to_string(&page).unwrap_or_default()))
 }
 
 /// Agents with their positions in a list, and the last position scanned if there are more.
@@ -64,11 +65,11 @@ fn supporting(world: &World, resource: &str, cursor: u64, limit: usize) -> Agent
     let listed = |id: &AgentId| {
         let is_it = |agent: &Arc<Agent>| {
             let mut own = agent.skills.iter().filter(|skill| skill.native_name.is_none());
-            own.any(|skill| record::resource_of_skill(agent.home, skill) == resource)
+            own.any(|skill| directory::resource_of_skill(agent.home, skill) == resource)
         };
         world.agent(*id).is_some_and(is_it)
     };
-    let all = || world.skills.all_by_rank(record::skill_name(resource)).filter(listed);
+    let all = || world.skills.all_by_rank(directory::skill_name(resource)).filter(listed);
     // Agents that use this name natively come first.
     let of_others = |id: &AgentId| world.agent(*id).is_some_and(|agent| agent.home != ID);
     let own = all().filter(|id| !of_others(id));
@@ -111,9 +112,9 @@ pub async fn show(State(context): State<HubContext>, PathParam(id): PathParam) -
     let found = key.and_then(|key| {
         context.engine.with_world(|world| {
             let agent = world.agent(world.agent_by_alias(ID, &key.did())?)?;
-            record::agent_entry(world, agent, hub, now).filter(|_| agent.active)
+            directory::agent_entry(world, agent, hub, now).filter(|_| agent.active)
         })
     });
     let entry = found.ok_or_else(|| ErrorResponse::new(&context, agent_not_found()))?;
-    Ok(say::json_response(200, serde_json::to_string(&entry).unwrap_or_default()))
+    Ok(json_response(200, serde_json::to_string(&entry).unwrap_or_default()))
 }

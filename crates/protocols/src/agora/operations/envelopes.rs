@@ -11,17 +11,17 @@ use rialto_core::id::AgentId;
 use rialto_core::job::{Job, request};
 use rialto_core::notice::{Notice, NoticeKind};
 
-use super::{BodyBytes, ErrorResponse, HandlerResult, PathParam, malformed, query};
+use super::{BodyBytes, PathParam, json_response, malformed, query};
 use crate::adapter::inbox_stream::load_jobs;
 use crate::adapter::peer::Peer;
 use crate::adapter::shutdown::Shutdown;
 use crate::adapter::{BodyFuture, HubContext, RequestHead, ResponseFuture};
-use crate::agora::codes::Code;
-use crate::agora::envelope::{self, Envelope};
-use crate::agora::failure::Failure;
-use crate::agora::intake::{self, AcceptedEnvelope, EnvelopeSource};
-use crate::agora::payload::Payload;
-use crate::agora::{MessageType, letter, refusals, say};
+use crate::agora::delivery::notice_envelope_among;
+use crate::agora::envelope::{AcceptedEnvelope, EnvelopeSource, accept_envelope, request_id_of};
+use crate::agora::errors::{self, ErrorResponse, HandlerResult};
+use crate::agora::wire::envelope::{Envelope, MessageType, read_json};
+use crate::agora::wire::error::{Code, Failure};
+use crate::agora::wire::payload::Payload;
 use crate::kit::ed25519::PublicKey;
 
 /// The longest wait.
@@ -29,6 +29,9 @@ const WAIT_MS_MAX: i64 = 30_000;
 /// How many notices a repeated request searches for its answer.
 const LOOK_BACK: u64 = 256;
 const PAGE: usize = 64;
+
+/// The header with the id of the job that an answer is about.
+const JOB_HEADER: &str = "rialto-job";
 
 /// `POST /envelopes` and `POST /agora`: any signed envelope.
 pub async fn post_envelope(
@@ -71,14 +74,12 @@ pub fn post_envelope_fast(
     Box::pin(async move {
         let way = EnvelopeSource { peer: head.peer, ..EnvelopeSource::default() };
         let taken = match body.await {
-            Ok(body) => intake::accept_envelope(&context, &body, way).await,
-            Err(error) => Err(refusals::from_edge(&error).into()),
+            Ok(body) => accept_envelope(&context, &body, way).await,
+            Err(error) => Err(errors::from_edge(&error).into()),
         };
         match taken {
             Ok(taken) => shown(taken),
-            Err(take_error) => {
-                ErrorResponse::from_envelope_error(&context, take_error).into_response()
-            }
+            Err(error) => ErrorResponse::new(&context, error).into_response(),
         }
     })
 }
@@ -92,9 +93,8 @@ async fn answer(
 ) -> HandlerResult {
     let wait = query(context, raw)?.integer("wait", 0..=WAIT_MS_MAX);
     let wait = wait.map_err(|bad| malformed(context, bad))?.unwrap_or(0);
-    let taken = intake::accept_envelope(context, body, way).await;
-    let taken =
-        taken.map_err(|take_error| ErrorResponse::from_envelope_error(context, take_error))?;
+    let taken = accept_envelope(context, body, way).await;
+    let taken = taken.map_err(|error| ErrorResponse::new(context, error))?;
     if wait == 0 || !taken.expects_answer {
         return Ok(shown(taken));
     }
@@ -103,7 +103,7 @@ async fn answer(
     match heard.ok().flatten() {
         Some(envelope) => {
             let job = taken.job;
-            let mut answer = say::json_response(200, envelope);
+            let mut answer = json_response(200, envelope);
             mark(&mut answer, job);
             Ok(answer)
         }
@@ -112,7 +112,7 @@ async fn answer(
 }
 
 fn shown(taken: AcceptedEnvelope) -> Response {
-    let mut answer = say::json_response(taken.status, taken.text);
+    let mut answer = json_response(taken.status, taken.text);
     mark(&mut answer, taken.job);
     answer
 }
@@ -120,7 +120,7 @@ fn shown(taken: AcceptedEnvelope) -> Response {
 /// Adds the hub's id of the opened job (B18).
 fn mark(answer: &mut Response, job: Option<uuid::Uuid>) {
     if let Some(value) = job.and_then(|job| HeaderValue::from_str(&job.to_string()).ok()) {
-        answer.headers_mut().insert(say::JOB_HEADER, value);
+        answer.headers_mut().insert(JOB_HEADER, value);
     }
 }
 
@@ -134,10 +134,8 @@ async fn heard(
     let asks = taken.job.is_some();
     let job = own_job(context, taken.sender, request_id).await?;
     let bell = context.engine.subscribe_agent(taken.sender);
-    let mut after = match taken.repeated {
-        true => taken.inbox_head.saturating_sub(LOOK_BACK),
-        false => taken.inbox_head,
-    };
+    let look_back = if taken.repeated { LOOK_BACK } else { 0 };
+    let mut after = taken.inbox_head.saturating_sub(look_back);
     loop {
         let told = bell.notified();
         tokio::pin!(told);
@@ -185,9 +183,8 @@ async fn answering(
         if !concerns {
             return None;
         }
-        let job = notice.news.job().and_then(|id| jobs.get(&id));
-        let outbound = letter::notice_envelope(context, notice, job.map(|job| &**job))?;
-        let json = envelope::read_json(outbound.envelope.as_bytes()).ok()?;
+        let outbound = notice_envelope_among(context, notice, &jobs)?;
+        let json = read_json(outbound.envelope.as_bytes()).ok()?;
         let envelope = Envelope::read(&json).ok()?;
         let answers = match envelope.message_type {
             // A party that accepts has already received its offers.
@@ -195,7 +192,7 @@ async fn answering(
             kind => matches!(kind, MessageType::Result | MessageType::Error),
         };
         let payload = Payload::read(&envelope).ok()?;
-        let same = intake::request_id(&envelope, &payload) == Some(request_id);
+        let same = request_id_of(&envelope, &payload) == Some(request_id);
         (answers && same).then(|| outbound.envelope.to_string())
     })
 }

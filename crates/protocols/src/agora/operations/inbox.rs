@@ -1,23 +1,32 @@
-//! Inbox operations: an open stream, pages, and acknowledgements.
+//! Inbox operations: an open stream and its encoders, pages, and acknowledgements.
+
+use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
+use bytes::Bytes;
 use futures_util::stream;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
+use rialto_core::notice::Notice;
 
-use super::{BodyBytes, ErrorResponse, HandlerResult, InboxReader, malformed, query};
+use super::{BodyBytes, json_response, malformed, query};
 use crate::adapter::HubContext;
-use crate::adapter::inbox_stream::{InboxStream, StreamStart, load_jobs};
+use crate::adapter::inbox_stream::{InboxEncoder, InboxStream, JobsById, StreamStart, load_jobs};
 use crate::adapter::shutdown::Shutdown;
-use crate::agora::failure::Failure;
-use crate::agora::feed::EventEncoder;
-use crate::agora::inbox::{self, Ack, AckAnswer};
-use crate::agora::{envelope, letter, refusals, say};
-use crate::kit::last_event_id;
+use crate::agora::ID;
+use crate::agora::auth::{InboxReader, InboxToken};
+use crate::agora::delivery::notice_envelope_among;
+use crate::agora::errors::{self, ErrorResponse, HandlerResult};
+use crate::agora::wire::error::Failure;
+use crate::agora::wire::read_json;
+use crate::agora::wire::responses::{self, Ack, AckAnswer};
+use crate::kit::object::ObjectWriter;
+use crate::kit::{last_event_id, sse};
 
 /// The default number of envelopes on one page.
 const PAGE: i64 = 50;
@@ -43,7 +52,7 @@ pub async fn open_inbox(
     let feed = InboxStream::new(context, token.agent, EventEncoder(token), from, stopping);
     let bytes = stream::unfold(feed, async |mut feed| {
         let next = feed.next().await?;
-        Some((Ok::<_, std::convert::Infallible>(next), feed))
+        Some((Ok::<_, Infallible>(next), feed))
     });
     let mut answer = Response::new(Body::from_stream(bytes));
     let headers = answer.headers_mut();
@@ -75,20 +84,19 @@ pub async fn list_messages(
     let acked = context.engine.with_world(|world| world.inbox(token.agent).acked);
     let mut after = after.unwrap_or(acked);
     let limit = usize::try_from(limit).unwrap_or(1);
-    let failed = |failure| ErrorResponse::new(&context, refusals::from_engine(&failure));
+    let failed = |failure| ErrorResponse::new(&context, errors::from_engine(&failure));
     let (mut items, mut bytes, mut looked, mut read) = (Vec::new(), 0, 0, false);
     while looked < limit && bytes < PAGE_BYTES {
         let step = STEP.min(limit - looked);
         let notices =
             context.engine.load_notices(token.agent, after, step).await.map_err(failed)?;
-        let notices: Vec<_> = notices.into_iter().map(std::sync::Arc::new).collect();
+        let notices: Vec<_> = notices.into_iter().map(Arc::new).collect();
         let jobs = load_jobs(&context.engine, &notices).await.map_err(failed)?;
         for notice in &notices {
-            let job = notice.news.job().and_then(|id| jobs.get(&id));
-            let outbound = letter::notice_envelope(&context, notice, job.map(|job| &**job));
+            let outbound = notice_envelope_among(&context, notice, &jobs);
             (after, read) = (notice.position, true);
             if let Some(outbound) = outbound {
-                items.push(inbox::write_message(
+                items.push(responses::write_message(
                     after,
                     &outbound.envelope,
                     Some(&outbound.receipt),
@@ -108,7 +116,7 @@ pub async fn list_messages(
     if read {
         context.engine.record_presented(token.agent, after);
     }
-    Ok(say::json_response(200, inbox::write_page(&items, after)))
+    Ok(json_response(200, responses::write_page(&items, after)))
 }
 
 /// `POST /inbox/ack`: acknowledges everything up to a position.
@@ -117,12 +125,12 @@ pub async fn ack(
     InboxReader(token): InboxReader,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
-    let read = |body| Ack::read(&envelope::read_json(body)?);
+    let read = |body| Ack::read(&read_json(body)?);
     let Ack { up_to } = read(&body).map_err(|failure| ErrorResponse::new(&context, failure))?;
     let acked_to = acked(&context, token.agent, up_to).await?;
     let head = context.engine.with_world(|world| world.inbox(token.agent).head);
     let told = AckAnswer { acked_to, pending: head.saturating_sub(acked_to) };
-    Ok(say::json_response(200, serde_json::to_string(&told).unwrap_or_default()))
+    Ok(json_response(200, serde_json::to_string(&told).unwrap_or_default()))
 }
 
 async fn acked(context: &HubContext, agent: AgentId, up_to: u64) -> Result<u64, ErrorResponse> {
@@ -133,6 +141,96 @@ async fn acked(context: &HubContext, agent: AgentId, up_to: u64) -> Result<u64, 
     match context.engine.run(Command::Ack { agent, up_to }).await {
         Ok(Answer::Position(acked)) => Ok(acked),
         Ok(_) => Ok(context.engine.with_world(|world| world.inbox(agent).acked)),
-        Err(failure) => Err(ErrorResponse::new(context, refusals::from_engine(&failure))),
+        Err(failure) => Err(ErrorResponse::new(context, errors::from_engine(&failure))),
+    }
+}
+
+/// Encodes SSE events for a reader with a token.
+pub struct EventEncoder(pub InboxToken);
+
+/// Encodes frames for a reader on a WebSocket that it opened with a HELLO: lines of JSON, a receipt
+/// before each envelope.
+pub struct FrameEncoder;
+
+fn is_listed(context: &HubContext, agent: AgentId) -> bool {
+    context.engine.with_world(|world| world.may_act(agent))
+}
+
+impl InboxEncoder for EventEncoder {
+    const NEEDS_JOBS: bool = true;
+
+    fn is_authorized(&self, context: &HubContext, agent: AgentId) -> bool {
+        context.engine.now() < self.0.expires_at && is_listed(context, agent)
+    }
+
+    fn encode_connected(&self, context: &HubContext, agent: AgentId, after: u64) -> Bytes {
+        let (did, head) = context.engine.with_world(|world| {
+            let did = world.alias_of(agent, ID).unwrap_or_default().to_owned();
+            (did, world.inbox(agent).head)
+        });
+        let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let data = ObjectWriter::new()
+            .text("id", &did)
+            .integer("resume_from", number(after))
+            .integer("backlog", number(head.saturating_sub(after)))
+            .finish();
+        let mut out = b"retry: 2000\n".to_vec();
+        sse::write_frame(&mut out, Some(&after.to_string()), "connected", &data);
+        out.into()
+    }
+
+    fn encode_ping(&self) -> Bytes {
+        let mut out = Vec::with_capacity(8);
+        sse::write_comment(&mut out, "ping");
+        out.into()
+    }
+
+    fn encode_notice(
+        &self,
+        out: &mut Vec<u8>,
+        context: &HubContext,
+        notice: &Notice,
+        jobs: &JobsById,
+    ) {
+        let Some(outbound) = notice_envelope_among(context, notice, jobs) else { return };
+        let mut data =
+            responses::write_event(&outbound.envelope, Some(&outbound.receipt)).into_bytes();
+        sse::replace_newlines(&mut data);
+        let data = String::from_utf8_lossy(&data);
+        sse::write_frame(out, Some(&notice.position.to_string()), "envelope", &data);
+    }
+}
+
+impl InboxEncoder for FrameEncoder {
+    const NEEDS_JOBS: bool = true;
+
+    fn is_authorized(&self, context: &HubContext, agent: AgentId) -> bool {
+        is_listed(context, agent)
+    }
+
+    /// The WELCOME was sent before the inbox was opened.
+    fn encode_connected(&self, _: &HubContext, _: AgentId, _: u64) -> Bytes {
+        Bytes::new()
+    }
+
+    /// A WebSocket has its own pings.
+    fn encode_ping(&self) -> Bytes {
+        Bytes::new()
+    }
+
+    fn encode_notice(
+        &self,
+        out: &mut Vec<u8>,
+        context: &HubContext,
+        notice: &Notice,
+        jobs: &JobsById,
+    ) {
+        let Some(outbound) = notice_envelope_among(context, notice, jobs) else { return };
+        for text in [&outbound.receipt, &*outbound.envelope] {
+            let at = out.len();
+            out.extend_from_slice(text.as_bytes());
+            sse::replace_newlines(&mut out[at..]);
+            out.push(b'\n');
+        }
     }
 }

@@ -1,92 +1,131 @@
-//! The operations of the protocol, and helpers that they share.
+//! The table of operations, the extractors that they share, and `GET /agora`.
 
 pub mod agents;
 pub mod envelopes;
 pub mod inbox;
-pub mod overview;
 pub mod requests;
-pub mod socket;
+pub mod websocket;
 
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
-use axum::http::HeaderMap;
-use axum::http::header::AUTHORIZATION;
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
 use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
 use bytes::Bytes;
-use rialto_core::refusal::Refusal;
-use rialto_engine::keys::parse_bearer;
 
-use super::failure::Failure;
-use super::intake::EnvelopeError;
-use super::token::InboxToken;
-use super::{BODY_MAX, refusals, say};
-use crate::adapter::{HubContext, body};
+use super::errors::{self, ErrorResponse};
+use super::wire::error::Failure;
+use super::wire::responses::HubInfo;
+use super::{BODY_MAX, VERSION};
+use crate::adapter::{Access, HubContext, Operation, body};
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 
-/// An error that is signed and sent as a response.
-pub struct ErrorResponse(HubContext, EnvelopeError);
+/// The operations of the protocol.
+pub const OPERATIONS: &[Operation<HubContext>] = &[
+    Operation::under_prefix("GET", "", Access::Public, "Show hub key and endpoints", || {
+        get(show_hub)
+    }),
+    Operation::under_prefix("POST", "", Access::Signed, "Send a signed envelope", || {
+        post(envelopes::post_envelope)
+    }),
+    Operation::under_prefix("POST", "/envelopes", Access::Signed, "Send a signed envelope", || {
+        post(envelopes::post_envelope)
+    }),
+    Operation::under_prefix(
+        "GET",
+        "/agents",
+        Access::Public,
+        "List agents and their capabilities",
+        || get(agents::list),
+    ),
+    Operation::under_prefix("GET", "/agents/{id}", Access::Public, "Show an agent's entry", || {
+        get(agents::show)
+    }),
+    Operation::under_prefix(
+        "POST",
+        "/agents/{id}",
+        Access::Signed,
+        "Send a signed envelope to an agent",
+        || post(envelopes::post_envelope_to_agent),
+    ),
+    Operation::under_prefix(
+        "GET",
+        "/inbox",
+        Access::Inbox,
+        "Stream the events of the reader's inbox",
+        || get(inbox::open_inbox),
+    ),
+    Operation::under_prefix(
+        "POST",
+        "/inbox/ack",
+        Access::Inbox,
+        "Acknowledge everything up to a position",
+        || post(inbox::ack),
+    ),
+    Operation::under_prefix(
+        "GET",
+        "/messages",
+        Access::Inbox,
+        "List a page of the reader's inbox",
+        || get(inbox::list_messages),
+    ),
+    Operation::under_prefix(
+        "GET",
+        "/requests/{id}",
+        Access::Inbox,
+        "Show the state of a request",
+        || get(requests::show),
+    ),
+    Operation::under_prefix(
+        "GET",
+        "/ws",
+        Access::Signed,
+        "Exchange envelopes over a WebSocket",
+        || get(websocket::open_socket),
+    ),
+];
 
-/// The return type of a handler.
-pub type HandlerResult = Result<Response, ErrorResponse>;
+/// Paths relative to the hub's address.
+const ENDPOINTS: [(&str, &str); 7] = [
+    ("envelopes", "/agora/envelopes"),
+    ("agents", "/agora/agents"),
+    ("inbox", "/agora/inbox"),
+    ("messages", "/agora/messages"),
+    ("ack", "/agora/inbox/ack"),
+    ("requests", "/agora/requests/{id}"),
+    (WEBSOCKET, "/agora/ws"),
+];
 
-impl ErrorResponse {
-    pub fn new(context: &HubContext, failure: Failure) -> Self {
-        Self(context.clone(), failure.into())
-    }
+/// The endpoint that has another scheme.
+const WEBSOCKET: &str = "websocket";
 
-    /// The error response for an envelope that was not accepted.
-    pub fn from_envelope_error(context: &HubContext, take_error: EnvelopeError) -> Self {
-        Self(context.clone(), take_error)
+/// The hub's address with the scheme of WebSocket: `ws://` for `http://`, `wss://` for `https://`.
+fn websocket_url(hub_url: &str) -> String {
+    match hub_url.strip_prefix("http") {
+        Some(rest) => format!("ws{rest}"),
+        None => hub_url.to_owned(),
     }
 }
 
-impl IntoResponse for ErrorResponse {
-    fn into_response(self) -> Response {
-        say::error_response(&self.0, &self.1.failure, self.1.to)
-    }
-}
-
-/// An agent that reads, identified by its inbox token.
-#[derive(Clone, Copy, Debug)]
-pub struct InboxReader(pub InboxToken);
-
-impl FromRequestParts<HubContext> for InboxReader {
-    type Rejection = ErrorResponse;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &HubContext,
-    ) -> Result<Self, ErrorResponse> {
-        let token = read_token(context, &parts.headers);
-        if token
-            .is_some_and(|token| context.engine.with_world(|world| world.is_suspended(token.agent)))
-        {
-            return Err(ErrorResponse::new(context, refusals::from_refusal(&Refusal::Suspended)));
-        }
-        token.map(Self).ok_or_else(|| {
-            let text = "a valid inbox token is required: Authorization: Bearer at_…";
-            let hint = "a HELLO signed with recipient = the hub and payload.inbox = true gets one";
-            ErrorResponse::new(context, Failure::unauthorized(text).with_hint(hint))
-        })
-    }
-}
-
-/// A valid token of a registered agent, suspended or not. All other texts get the same answer.
-pub fn read_token(context: &HubContext, headers: &HeaderMap) -> Option<InboxToken> {
-    let text = headers.get(AUTHORIZATION)?.to_str().ok().and_then(parse_bearer)?;
-    let token = context.agora.tokens.read(text, context.engine.now())?;
-    let known = context.engine.with_world(|world| {
-        world
-            .agent(token.agent)
-            .is_some_and(|agent| agent.active)
-            .then(|| world.is_suspended(token.agent))
-    });
-    // A call of a suspended agent is refused and does not count as activity.
-    if !known? {
-        context.engine.record_seen(token.agent);
-    }
-    Some(token)
+/// `GET /agora`: the hub's key and its endpoints.
+async fn show_hub(State(context): State<HubContext>) -> Response {
+    let url = |(name, path): (&str, &str)| {
+        let base = if name == WEBSOCKET {
+            websocket_url(&context.hub_url)
+        } else {
+            context.hub_url.clone()
+        };
+        (name.to_owned(), format!("{base}{path}"))
+    };
+    let about = HubInfo {
+        protocol: VERSION.to_owned(),
+        hub: context.agora.signer.did().to_owned(),
+        window_ms: context.agora.settings.window.0,
+        endpoints: ENDPOINTS.into_iter().map(url).collect(),
+    };
+    json_response(200, serde_json::to_string(&about).unwrap_or_default())
 }
 
 /// The whole body.
@@ -99,7 +138,7 @@ impl FromRequest<HubContext> for BodyBytes {
         let (parts, body) = request.into_parts();
         let limit = context.body_limit.min(BODY_MAX);
         let body = body::read_body(&parts.headers, body, limit).await;
-        body.map(Self).map_err(|error| ErrorResponse::new(context, refusals::from_edge(&error)))
+        body.map(Self).map_err(|error| ErrorResponse::new(context, errors::from_edge(&error)))
     }
 }
 
@@ -125,5 +164,23 @@ fn query(context: &HubContext, raw: Option<&str>) -> Result<Query, ErrorResponse
 }
 
 fn malformed(context: &HubContext, bad: Malformed) -> ErrorResponse {
-    ErrorResponse::new(context, bad.into())
+    ErrorResponse::new(context, Failure::from(bad))
+}
+
+/// JSON text as a response.
+pub fn json_response(status: u16, text: String) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (status, kind, Body::from(text)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_websocket_has_the_scheme_that_belongs_to_the_hubs() {
+        assert_eq!(websocket_url("http://127.0.0.1:7425"), "ws://127.0.0.1:7425");
+        assert_eq!(websocket_url("https://hub.example"), "wss://hub.example");
+    }
 }

@@ -10,14 +10,14 @@ use rialto_core::job::{Job, Requester, request};
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 
-use super::{ErrorResponse, HandlerResult, InboxReader, PathParam, query};
+use super::{PathParam, json_response, query};
 use crate::adapter::HubContext;
-use crate::agora::codes::Code;
-use crate::agora::failure::Failure;
-use crate::agora::intake::foreign_id;
-use crate::agora::refusals::{self, request_state};
-use crate::agora::thread::{OfferView, RequestView};
-use crate::agora::{ID, say};
+use crate::agora::ID;
+use crate::agora::auth::InboxReader;
+use crate::agora::errors::{self, ErrorResponse, HandlerResult};
+use crate::agora::translate::{foreign_id, request_state};
+use crate::agora::wire::error::{Code, Failure};
+use crate::agora::wire::responses::{OfferView, RequestView};
 use crate::kit::ed25519::PublicKey;
 use crate::kit::rfc3339;
 
@@ -32,7 +32,7 @@ pub async fn show(
     PathParam(id): PathParam,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let failed = |failure| ErrorResponse::new(&context, refusals::from_engine(&failure));
+    let failed = |failure| ErrorResponse::new(&context, errors::from_engine(&failure));
     let query = query(&context, raw.as_deref())?;
     let requester = query.text("requester").map(PublicKey::parse).transpose();
     let requester = requester.map_err(|bad| {
@@ -48,19 +48,19 @@ pub async fn show(
         (None, Some(key)) => asked_by(&context, token.agent, key, &id).await.map_err(failed)?,
         (None, None) => context.engine.with_world(|world| all_live(world, token.agent, &id)),
     };
-    let threads = context.engine.with_world(|world| {
-        let shown = jobs.iter().map(|job| thread(world, job, token.agent, is_shared));
+    let views = context.engine.with_world(|world| {
+        let shown = jobs.iter().map(|job| request_view(world, job, token.agent, is_shared));
         shown.collect::<Vec<_>>()
     });
-    let mut threads = threads.into_iter();
+    let mut views = views.into_iter();
     let unknown = || {
         let text = "no request with this id, or you are not a party of it";
         let hint = "if several requesters used this id, add ?requester=did:key:… to select one";
         ErrorResponse::new(&context, Failure::new(Code::NotFound, text).with_hint(hint))
     };
-    let mut first = threads.next().ok_or_else(unknown)?;
-    first.others = threads.collect();
-    Ok(say::json_response(200, serde_json::to_string(&first).unwrap_or_default()))
+    let mut first = views.next().ok_or_else(unknown)?;
+    first.others = views.collect();
+    Ok(json_response(200, serde_json::to_string(&first).unwrap_or_default()))
 }
 
 /// The request with that id from a given requester to the reader.
@@ -108,7 +108,7 @@ pub async fn find_request(
 }
 
 /// The request as one party may see it. An offer is visible only to its maker and the requester.
-fn thread(world: &World, job: &Job, reader: AgentId, is_shared: bool) -> RequestView {
+fn request_view(world: &World, job: &Job, reader: AgentId, is_shared: bool) -> RequestView {
     let did = |agent| world.alias_of(agent, ID).unwrap_or_default().to_owned();
     let shown = job.offers.iter().filter(|offer| job.is_requested_by(reader) || offer.by == reader);
     let offers = shown.map(|offer| {

@@ -10,15 +10,18 @@ use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use bytes::Bytes;
 
-use super::{ErrorResponse, HandlerResult};
+use super::inbox::FrameEncoder;
 use crate::adapter::HubContext;
 use crate::adapter::inbox_stream::{InboxStream, StreamStart};
 use crate::adapter::peer::Peer;
 use crate::adapter::shutdown::Shutdown;
-use crate::agora::failure::Failure;
-use crate::agora::feed::FrameEncoder;
-use crate::agora::intake::{self, AcceptedEnvelope, EnvelopeError, EnvelopeSource};
-use crate::agora::{BODY_MAX, refusals, say};
+use crate::agora::BODY_MAX;
+use crate::agora::envelope::{
+    AcceptedEnvelope, EnvelopeError, EnvelopeSource, accept_envelope, hello_required,
+};
+use crate::agora::errors::{self, ErrorResponse, HandlerResult};
+use crate::agora::hub_envelope::signed_error;
+use crate::agora::wire::error::Failure;
 
 /// How long a connection may stay without a HELLO.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
@@ -89,11 +92,11 @@ impl Connection {
                 Ok(taken) if taken.hello_to_hub => taken,
                 // The same HELLO on two connections at once opens only the first.
                 Ok(_) => {
-                    self.refuse(intake::hello_required().into()).await?;
+                    self.refuse(hello_required().into()).await?;
                     return Err(ConnectionClosed);
                 }
-                Err(take_error) => {
-                    self.refuse(take_error).await?;
+                Err(error) => {
+                    self.refuse(error).await?;
                     return Err(ConnectionClosed);
                 }
             };
@@ -140,7 +143,7 @@ impl Connection {
         };
         match self.take(bytes, way).await {
             Ok(taken) => self.say(taken.text).await,
-            Err(take_error) => self.refuse(take_error).await,
+            Err(error) => self.refuse(error).await,
         }
     }
 
@@ -151,8 +154,8 @@ impl Connection {
         way: EnvelopeSource,
     ) -> Result<AcceptedEnvelope, EnvelopeError> {
         let counted = self.context.write_limiter.count_signature_check(self.peer);
-        counted.map_err(|error| EnvelopeError::from(refusals::from_edge(&error)))?;
-        intake::accept_envelope(&self.context, bytes, way).await
+        counted.map_err(|error| EnvelopeError::from(errors::from_edge(&error)))?;
+        accept_envelope(&self.context, bytes, way).await
     }
 
     async fn pass_on(&mut self, lines: &Bytes) -> Result<(), ConnectionClosed> {
@@ -167,9 +170,9 @@ impl Connection {
 
     /// Each unverifiable frame costs a signature check and a signed answer, and counts against no
     /// other limit, so only a few are allowed.
-    async fn refuse(&mut self, take_error: EnvelopeError) -> Result<(), ConnectionClosed> {
-        self.bad += u32::from(take_error.to.is_none());
-        self.say(say::signed_error(&self.context, &take_error.failure, take_error.to)).await?;
+    async fn refuse(&mut self, error: EnvelopeError) -> Result<(), ConnectionClosed> {
+        self.bad += u32::from(error.to.is_none());
+        self.say(signed_error(&self.context, &error.failure, error.to)).await?;
         if self.bad >= BAD_MAX { Err(ConnectionClosed) } else { Ok(()) }
     }
 

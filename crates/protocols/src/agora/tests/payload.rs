@@ -1,11 +1,16 @@
 //! Tests of each payload: required members, optional members, and writing then reading.
 
-use rialto_core::time::{Millis, Timestamp};
-use serde_json::{Value, json};
+use rialto_core::money::Credits;
+use rialto_core::time::Millis;
 
 use super::*;
-use crate::agora::codes::Code;
-use crate::agora::thread::RequestState;
+use crate::agora::Code;
+use crate::agora::wire::hello::{Capability, Hello, Welcome};
+use crate::agora::wire::payload::{
+    Accept, Budget, ErrorPayload, Offer, Request, ResultPayload, ResultStatus,
+};
+use crate::agora::wire::status::{AgentStatus, MessageStatus, RequestState, StatusUpdate};
+use crate::kit::ijson::{Json, JsonValue};
 
 /// Reads a text with one of the readers and checks the result.
 fn reading<T>(text: &str, read: impl FnOnce(&Json<'_>) -> T) -> T {
@@ -16,9 +21,7 @@ fn reading<T>(text: &str, read: impl FnOnce(&Json<'_>) -> T) -> T {
 fn foreign(kind: &str) -> Vec<String> {
     let all = ijson::read(include_bytes!("../fixtures/clients.json")).expect("JSON");
     match all.get(kind).map(Json::value) {
-        Some(ijson::JsonValue::Array(list)) => {
-            list.iter().map(|one| one.raw().to_owned()).collect()
-        }
+        Some(JsonValue::Array(list)) => list.iter().map(|one| one.raw().to_owned()).collect(),
         other => panic!("{kind}: {other:?}"),
     }
 }
@@ -176,11 +179,11 @@ fn a_result_is_whole_or_partial() {
         |json| ResultPayload::read(json).err(),
     );
     for (status, last, wanted, completes) in [
-        ("success", "null", result::ResultStatus::Success, true),
-        ("success", "false", result::ResultStatus::Success, true),
-        ("partial", "null", result::ResultStatus::Partial, false),
-        ("partial", "false", result::ResultStatus::Partial, false),
-        ("partial", "true", result::ResultStatus::FinalPartial, true),
+        ("success", "null", ResultStatus::Success, true),
+        ("success", "false", ResultStatus::Success, true),
+        ("partial", "null", ResultStatus::Partial, false),
+        ("partial", "false", ResultStatus::Partial, false),
+        ("partial", "true", ResultStatus::FinalPartial, true),
     ] {
         let text =
             format!(r#"{{"request_id":"r","status":"{status}","final":{last},"data":{{}}}}"#);
@@ -301,8 +304,8 @@ fn a_status_in_other_words_is_passed_over() {
     }
     let good = json!({"status": "idle"});
     refuses(&good, &[("capabilities", "[\"\"]")], |json| StatusUpdate::read(json).err());
-    for mood in AgentStatus::ALL {
-        assert_eq!(AgentStatus::read(mood.as_str()), Some(mood));
+    for status in AgentStatus::ALL {
+        assert_eq!(AgentStatus::read(status.as_str()), Some(status));
     }
 }
 
@@ -340,11 +343,7 @@ fn what_is_written_is_read() {
     });
     let accept = Accept { offer_id: "o", payment_proof: Some("\u{1}tx") };
     reading(&accept.write(), |json| assert_eq!(Accept::read(json), Ok(accept)));
-    for status in [
-        result::ResultStatus::Success,
-        result::ResultStatus::Partial,
-        result::ResultStatus::FinalPartial,
-    ] {
+    for status in [ResultStatus::Success, ResultStatus::Partial, ResultStatus::FinalPartial] {
         let output = ResultPayload { request_id: "r", status, data: "{\"a\" :1}" };
         reading(&output.write(), |json| assert_eq!(ResultPayload::read(json), Ok(output)));
     }

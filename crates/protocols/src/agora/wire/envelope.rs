@@ -4,14 +4,15 @@
 //! are in the order of R73: the JSON with its numbers, the members, then the key that they name. A
 //! missing member and `null` are the same, as everywhere in the hub.
 
+use std::fmt;
+
 use rialto_core::time::Timestamp;
 
-use super::failure::Failure;
-use super::kind::MessageType;
-use super::{BODY_MAX, ID_MAX, VERSION};
+use super::error::Failure;
+use crate::agora::{BODY_MAX, ID_MAX, VERSION};
 use crate::kit::ed25519::{BadKey, PublicKey};
 use crate::kit::fields::{Fields, Malformed};
-use crate::kit::ijson::{self, Json};
+use crate::kit::ijson::{self, Json, JsonValue};
 use crate::kit::jcs::{self, Edit};
 use crate::kit::rfc3339;
 
@@ -43,7 +44,7 @@ pub struct Envelope<'a> {
     pub recipient: Option<PublicKey>,
     /// The only hub that may act on it, if it names one.
     pub hub: Option<PublicKey>,
-    /// The mark of a hub that signs for another agent; see [`super::Bridge`].
+    /// The mark of a hub that signs for another agent; see [`Bridge`].
     pub bridge: Option<&'a Json<'a>>,
     json: &'a Json<'a>,
     canonical: String,
@@ -170,7 +171,7 @@ fn recipient(f: &Fields<'_, '_>) -> Result<(Option<PublicKey>, Option<PublicKey>
     let key = |f: &Fields<'_, '_>, name, text| {
         PublicKey::parse(text).map_err(|bad| f.malformed(name, bad))
     };
-    if let ijson::JsonValue::String(text) = given.value() {
+    if let JsonValue::String(text) = given.value() {
         return Ok((Some(key(f, "recipient", text)?), None));
     }
     let wanted = |_| f.malformed("recipient", "must be {\"id\":\"did:key:…\"} or a string");
@@ -185,5 +186,100 @@ fn refused_key(sender: &Fields<'_, '_>, bad: BadKey) -> Failure {
     match bad {
         BadKey::Malformed => sender.malformed("id", bad).into(),
         BadKey::OtherType | BadKey::Weak => Failure::unauthorized(format!("sender.id {bad}")),
+    }
+}
+
+/// The type of an envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MessageType {
+    /// An agent announces itself.
+    Hello,
+    /// The answer to a HELLO.
+    Welcome,
+    /// The status of an agent, or of a message.
+    Status,
+    /// Work is requested.
+    Request,
+    /// Terms for the requested work.
+    Offer,
+    /// The terms are accepted.
+    Accept,
+    /// The result of the work.
+    Result,
+    /// There will be no result.
+    Error,
+}
+
+impl MessageType {
+    /// All types, in the spec's order.
+    pub const ALL: [Self; 8] = [
+        Self::Hello,
+        Self::Welcome,
+        Self::Status,
+        Self::Request,
+        Self::Offer,
+        Self::Accept,
+        Self::Result,
+        Self::Error,
+    ];
+
+    /// The type on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hello => "HELLO",
+            Self::Welcome => "WELCOME",
+            Self::Status => "STATUS",
+            Self::Request => "REQUEST",
+            Self::Offer => "OFFER",
+            Self::Accept => "ACCEPT",
+            Self::Result => "RESULT",
+            Self::Error => "ERROR",
+        }
+    }
+
+    /// The type with this text.
+    pub fn read(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+impl fmt::Display for MessageType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The mark on envelopes that the hub signs for an agent without a key of this protocol (R70): the
+/// agent, and the hub that signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bridge<'a> {
+    /// The hub that holds the key, as did:key.
+    pub hub: &'a str,
+    /// The agent's home protocol.
+    pub protocol: &'a str,
+    /// The agent's id in its home protocol.
+    pub agent: &'a str,
+}
+
+impl<'a> Bridge<'a> {
+    /// Reads an envelope's `bridge`. Any sender can write this member. It is valid only if the
+    /// named hub confirms that it holds the sender's key.
+    pub fn read(json: &'a Json<'_>) -> Option<Self> {
+        let text = |name| match json.get(name)?.value() {
+            JsonValue::String(text) => Some(text.as_ref()),
+            _ => None,
+        };
+        Some(Self { hub: text("hub")?, protocol: text("protocol")?, agent: text("agent")? })
+    }
+
+    /// Appends it in canonical form.
+    pub(super) fn write(&self, out: &mut String) {
+        out.push_str("{\"agent\":");
+        jcs::push_string(out, self.agent);
+        out.push_str(",\"hub\":");
+        jcs::push_string(out, self.hub);
+        out.push_str(",\"protocol\":");
+        jcs::push_string(out, self.protocol);
+        out.push('}');
     }
 }

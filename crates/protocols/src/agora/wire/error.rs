@@ -1,13 +1,74 @@
-//! An error that the hub answers with when it does not execute an envelope.
+//! Errors: the eight codes of an ERROR (spec section 5), the failures that the hub answers with when
+//! it does not execute an envelope, and the valid examples that they show.
 
 use std::borrow::Cow;
 
-use super::codes::Code;
-use super::examples;
 use crate::kit::fields::Malformed;
 use crate::kit::ijson::JsonError;
 use crate::kit::jcs::CanonicalError;
 use crate::kit::object::ObjectWriter;
+
+/// An error code, with the numbers of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// 400: malformed, in the wrong state, or contradictory.
+    BadRequest,
+    /// 401: not proven, not fresh, blocked, or not a party.
+    Unauthorized,
+    /// 402: too few credits, or another currency.
+    PaymentRequired,
+    /// 404: no agent supports the resource, or no agent has the key.
+    NotFound,
+    /// 408: too late.
+    Timeout,
+    /// 429: too many requests.
+    TooManyRequests,
+    /// 500: a party failed.
+    Internal,
+    /// 503: a party is unavailable.
+    Unavailable,
+}
+
+impl Code {
+    /// All codes.
+    pub const ALL: [Self; 8] = [
+        Self::BadRequest,
+        Self::Unauthorized,
+        Self::PaymentRequired,
+        Self::NotFound,
+        Self::Timeout,
+        Self::TooManyRequests,
+        Self::Internal,
+        Self::Unavailable,
+    ];
+
+    /// The number on the wire; also the HTTP status of an error (R68).
+    pub const fn number(self) -> u16 {
+        match self {
+            Self::BadRequest => 400,
+            Self::Unauthorized => 401,
+            Self::PaymentRequired => 402,
+            Self::NotFound => 404,
+            Self::Timeout => 408,
+            Self::TooManyRequests => 429,
+            Self::Internal => 500,
+            Self::Unavailable => 503,
+        }
+    }
+
+    /// Whether a retry can succeed when only the envelope's id changes. For 500 this is unknown, so
+    /// the answer is no.
+    pub const fn is_retryable(self) -> bool {
+        matches!(self, Self::Timeout | Self::TooManyRequests | Self::Unavailable)
+    }
+
+    /// The code with this number. Agents also use other numbers; each of those means that the agent
+    /// failed (R59).
+    pub fn read(number: i64) -> Self {
+        let same = |code: &Self| i64::from(code.number()) == number;
+        Self::ALL.into_iter().find(same).unwrap_or(Self::Internal)
+    }
+}
 
 /// Why an envelope was not executed. It becomes the payload of an ERROR of the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,7 +203,7 @@ impl From<Malformed> for Failure {
             }
             _ => bad.message,
         };
-        let example = Some(examples::example_for(&bad.field));
+        let example = Some(example_for(&bad.field));
         Self { field: Some(bad.field.into()), example, ..Self::bad_request(message) }
     }
 }
@@ -164,11 +225,74 @@ fn unescaped(segment: &str) -> String {
     segment.replace("~1", "/").replace("~0", "~")
 }
 
+/// A valid envelope, shown in errors: the first of the published vectors.
+pub const ENVELOPE_EXAMPLE: &str = r#"{"protocol":"agora/1.0","id":"11111111-1111-1111-1111-111111111111","timestamp":"2024-01-01T00:00:00Z","type":"REQUEST","sender":{"id":"OVeM9zlu6wERflzLzbu2HUMG0so9MVWrct1SUOTyW9Y","signature":"jkGO8vJUoXiBmJyCt66-YXwFHLxJVraS9BFzoc6EMvVS6QiMIo88-99oKdbowynbqg7OmfkuZ0IEMb0Bn25nBw"},"payload":{"resource":"agora:search:v1","params":{"q":"weather tokyo","max_results":3},"budget":{"max":5},"timeout":10000}}"#;
+/// The member `sender`.
+const SENDER_EXAMPLE: &str = r#"{"sender":{"id":"did:key:z6MkiK6iPnt423Ycuhg83yfJ8PtX2HjH1Hqh3MywFmA2gB3s","signature":"jkGO8vJUoXiBmJyCt66-YXwFHLxJVraS9BFzoc6EMvVS6QiMIo88-99oKdbowynbqg7OmfkuZ0IEMb0Bn25nBw"}}"#;
+/// The member `recipient`.
+const RECIPIENT_EXAMPLE: &str =
+    r#"{"recipient":{"id":"did:key:z6MkuXNzG7N3BdUfY3jPn8hkVYDrmV8scBpWfqMT7zytQyDP"}}"#;
+/// The member `capabilities`.
+const CAPABILITIES_EXAMPLE: &str = r#"{"capabilities":[{"resource":"agora:search:v1","price":0.5,"description":"Searches the web."}]}"#;
+
+/// An example for the named field, to be inserted at its place. Its form is valid, but a signature
+/// can only be made with the key.
+fn example_for(field: &str) -> &'static str {
+    match field {
+        "/protocol" => r#"{"protocol":"agora/1.0"}"#,
+        "/id" => r#"{"id":"11111111-1111-4111-8111-111111111111"}"#,
+        "/timestamp" => r#"{"timestamp":"2024-01-01T00:00:00Z"}"#,
+        "/type" => r#"{"type":"REQUEST"}"#,
+        "/payload" => r#"{"payload":{"resource":"agora:search:v1","params":{"q":"weather"}}}"#,
+        "/up_to" => r#"{"up_to":42}"#,
+        _ if field.starts_with("/sender") => SENDER_EXAMPLE,
+        _ if field.starts_with("/recipient") => RECIPIENT_EXAMPLE,
+        _ => in_payload(field),
+    }
+}
+
+fn in_payload(field: &str) -> &'static str {
+    match field.strip_prefix("/payload/").unwrap_or_default() {
+        "resource" => r#"{"resource":"agora:search:v1"}"#,
+        "params" => r#"{"params":{"q":"weather tokyo"}}"#,
+        "timeout" => r#"{"timeout":10000}"#,
+        "request_id" => r#"{"request_id":"11111111-1111-1111-1111-111111111111"}"#,
+        "offer_id" => r#"{"offer_id":"22222222-2222-2222-2222-222222222222"}"#,
+        "payment_proof" => r#"{"payment_proof":"tx-1"}"#,
+        "cost" => r#"{"cost":5.25}"#,
+        "ttl" => r#"{"ttl":60000}"#,
+        "eta" => r#"{"eta":10000}"#,
+        "status" => r#"{"status":"success"}"#,
+        "data" => r#"{"data":{"text":"It is 12:00."}}"#,
+        "final" => r#"{"final":true}"#,
+        "code" => r#"{"code":500}"#,
+        "message" => r#"{"message":"the search engine is down"}"#,
+        "name" => r#"{"name":"Searcher"}"#,
+        "nonce" => r#"{"nonce":"5f0c2a9e"}"#,
+        "endpoint" => r#"{"endpoint":"https://agent.example/agora"}"#,
+        "inbox" => r#"{"inbox":true}"#,
+        member if member.starts_with("budget") => r#"{"budget":{"max":5,"currency":"credits"}}"#,
+        member if member.starts_with("capabilities") => CAPABILITIES_EXAMPLE,
+        _ => ENVELOPE_EXAMPLE,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::kit::ijson;
-    use proptest::prelude::*;
+
+    #[test]
+    fn every_code_is_found_by_its_number_and_others_are_500() {
+        for code in Code::ALL {
+            assert_eq!(Code::read(i64::from(code.number())), code);
+        }
+        for number in [0, -400, 403, 418, 501, 65_936, i64::MAX] {
+            assert_eq!(Code::read(number), Code::Internal, "{number}");
+        }
+    }
 
     #[test]
     fn a_bad_field_is_named_pointed_at_and_shown_right() {
@@ -208,6 +332,49 @@ mod tests {
         ] {
             assert_eq!((failure.http_status, failure.code.number()), (http, code));
         }
+    }
+
+    #[test]
+    fn every_example_shows_the_member_it_is_for() {
+        for field in [
+            "/protocol",
+            "/id",
+            "/timestamp",
+            "/type",
+            "/sender",
+            "/recipient",
+            "/payload",
+            "/up_to",
+            "/payload/resource",
+            "/payload/params",
+            "/payload/budget",
+            "/payload/timeout",
+            "/payload/request_id",
+            "/payload/offer_id",
+            "/payload/payment_proof",
+            "/payload/cost",
+            "/payload/ttl",
+            "/payload/eta",
+            "/payload/status",
+            "/payload/data",
+            "/payload/final",
+            "/payload/code",
+            "/payload/message",
+            "/payload/name",
+            "/payload/nonce",
+            "/payload/endpoint",
+            "/payload/inbox",
+            "/payload/capabilities",
+        ] {
+            let name = field.rsplit('/').next().expect("a name");
+            let example = ijson::read(example_for(field).as_bytes()).expect(field);
+            assert!(example.get(name).is_some(), "{field}");
+        }
+        assert_eq!(example_for("/sender/id"), SENDER_EXAMPLE);
+        assert_eq!(example_for("/recipient/id"), RECIPIENT_EXAMPLE);
+        assert_eq!(example_for("/payload/capabilities/0/price"), CAPABILITIES_EXAMPLE);
+        assert_eq!(example_for("/payload/budget/max"), example_for("/payload/budget"));
+        assert_eq!(example_for(""), ENVELOPE_EXAMPLE);
     }
 
     proptest! {

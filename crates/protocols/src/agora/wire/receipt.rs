@@ -6,10 +6,9 @@
 
 use rialto_core::time::{Millis, Timestamp};
 
-use super::envelope::{self, Envelope};
-use super::failure::Failure;
-use super::kind::MessageType;
-use super::proof::{self, Proof, is_within_window};
+use super::envelope::{self, Envelope, MessageType};
+use super::error::Failure;
+use super::signature::{self, Proof, is_within_window};
 use crate::kit::ed25519::PublicKey;
 use crate::kit::fields::Fields;
 use crate::kit::ijson::Json;
@@ -110,19 +109,19 @@ pub fn check_receipt(
     if status.sender != hub {
         return Err(ReceiptError::WrongSigner);
     }
-    proof::verify(&status).map_err(ReceiptError::Receipt)?;
+    signature::verify(&status).map_err(ReceiptError::Receipt)?;
     let said = (status.message_type == MessageType::Status)
         .then(|| Receipt::read(status.payload))
         .flatten();
     let said = said.ok_or(ReceiptError::WrongMessage)?;
-    let proof = proof::verify(envelope).map_err(ReceiptError::Envelope)?;
+    let proof = signature::verify(envelope).map_err(ReceiptError::Envelope)?;
     if said != Receipt::of(envelope, &proof, said.received_at) {
         return Err(ReceiptError::OtherEnvelope);
     }
-    match is_within_window(envelope.timestamp, said.received_at, window) {
-        true => Ok((proof, said.received_at)),
-        false => Err(ReceiptError::Stale),
+    if !is_within_window(envelope.timestamp, said.received_at, window) {
+        return Err(ReceiptError::Stale);
     }
+    Ok((proof, said.received_at))
 }
 
 /// A receipt as the value of the webhook header.
@@ -136,13 +135,13 @@ pub fn from_header(value: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-pub(super) fn to_hex(bytes: &[u8; 32]) -> String {
+pub(crate) fn to_hex(bytes: &[u8; 32]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = |byte: &u8| [byte >> 4, byte & 15].map(|half| DIGITS[usize::from(half)]);
     bytes.iter().flat_map(digits).map(char::from).collect()
 }
 
-pub(super) fn from_hex(text: &str) -> Option<[u8; 32]> {
+pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
     let mut bytes = [0; 32];
     if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;

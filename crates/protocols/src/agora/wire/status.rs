@@ -1,12 +1,13 @@
-//! STATUS: the status of an agent, or what the hub did with a message.
+//! STATUS: the status of an agent, or what the hub did with a message and the state of its request.
 //!
 //! The spec defines no payload for STATUS. Unknown values from agents are ignored. Receipts are in
 //! their own file.
 
-use super::capability::Capability;
-use super::fields;
-use crate::agora::failure::Failure;
-use crate::agora::thread::RequestState;
+use serde::{Deserialize, Serialize};
+
+use super::error::Failure;
+use super::hello::Capability;
+use super::payload::fields;
 use crate::kit::ijson::Json;
 use crate::kit::object::ObjectWriter;
 
@@ -43,7 +44,7 @@ impl AgentStatus {
 
     /// Reads the name on the wire.
     pub fn read(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|mood| mood.as_str() == text)
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 }
 
@@ -121,5 +122,43 @@ impl<'a> MessageStatus<'a> {
             .maybe_text("request_id", self.request_id)
             .maybe_text("state", self.state.map(RequestState::as_str))
             .finish()
+    }
+}
+
+/// The state of a request (section 2.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum RequestState {
+    /// It was sent.
+    Pending,
+    /// There are offers.
+    Negotiating,
+    /// An agent is working on it.
+    Processing,
+    /// The work is done.
+    Completed,
+    /// The work failed; this is final.
+    Failed,
+}
+
+impl RequestState {
+    /// All states.
+    pub const ALL: [Self; 5] =
+        [Self::Pending, Self::Negotiating, Self::Processing, Self::Completed, Self::Failed];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING",
+            Self::Negotiating => "NEGOTIATING",
+            Self::Processing => "PROCESSING",
+            Self::Completed => "COMPLETED",
+            Self::Failed => "FAILED",
+        }
+    }
+
+    /// Reads the name on the wire.
+    pub fn read(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 }
