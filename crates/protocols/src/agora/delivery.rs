@@ -6,7 +6,6 @@
 //! envelope was on time.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use rialto_core::alias::Protocol;
 use rialto_core::id::AgentId;
@@ -378,9 +377,4 @@ impl DeliveryEncoder for AgoraEncoder {
 fn delivery_id(push: &Delivery) -> String {
     const SPACE: Uuid = Uuid::from_u128(0x6b2f_0b3c_8f6e_5d1a_9d5e_a60a_70c1_e000);
     Uuid::new_v5(&SPACE, &push.notice.0.to_be_bytes()).to_string()
-}
-
-/// The encoder, shared by all deliveries.
-pub fn delivery_encoder(hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {
-    Arc::new(AgoraEncoder { context: hub_context.clone() })
 }

@@ -75,12 +75,13 @@ mod adapter {
     use rialto_engine::secret::HubSecret;
 
     use super::auth::InboxTokens;
+    use super::delivery::AgoraEncoder;
     use super::fields::AgoraFieldMap;
     use super::operations::{OPERATIONS, envelopes};
     use super::wire::envelope::Envelope;
     use super::wire::error::Failure;
     use super::wire::signature::{self, EnvelopeSigner, Proof};
-    use super::{BODY_MAX, ID, Settings, auth, delivery, errors};
+    use super::{BODY_MAX, ID, Settings, auth, errors};
     use crate::adapter::fidelity::FieldMap;
     use crate::adapter::operation::{build_router, describe_operations};
     use crate::adapter::{
@@ -101,8 +102,8 @@ mod adapter {
         pub settings: Settings,
         pub signer: EnvelopeSigner,
         pub tokens: InboxTokens,
-        /// Creating a verifier costs a tenth of a signature check. Only senders with a valid signature
-        /// are cached.
+        /// Creating a verifier costs a tenth of a signature check. Only senders with a valid
+        /// signature are cached.
         verifiers: RwLock<HashMap<PublicKey, Verifier>>,
     }
 
@@ -167,7 +168,7 @@ mod adapter {
         }
 
         fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
-            delivery::delivery_encoder(context)
+            Arc::new(AgoraEncoder { context: context.clone() })
         }
 
         fn edge_error_response(&self, context: &HubContext, error: EdgeError) -> Response {
