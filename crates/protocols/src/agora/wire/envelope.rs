@@ -111,7 +111,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// The canonical text without the signature member, which some clients sign instead (R12).
-    pub(super) fn canonical_without_signature(&self) -> Result<String, Failure> {
+    pub(in crate::agora) fn canonical_without_signature(&self) -> Result<String, Failure> {
         Ok(jcs::canonicalize_with(self.json, Edit { path: SIGNATURE, replacement: None })?)
     }
 }
