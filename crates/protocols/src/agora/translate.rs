@@ -1,5 +1,5 @@
-//! Translates a proven envelope into a signed order for the core, and a job's id and state into this
-//! protocol's.
+//! Translates a proven envelope into a signed order for the core, and a job's id and state into
+//! this protocol's.
 
 use std::borrow::Cow;
 

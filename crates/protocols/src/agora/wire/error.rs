@@ -1,5 +1,5 @@
-//! Errors: the eight codes of an ERROR (spec section 5), the failures that the hub answers with when
-//! it does not execute an envelope, and the valid examples that they show.
+//! Errors: the eight codes of an ERROR (spec section 5), the failures that the hub answers with
+//! when it does not execute an envelope, and the valid examples that they show.
 
 use std::borrow::Cow;
 

@@ -33,8 +33,8 @@ pub enum Payload<'a> {
     Result(ResultPayload<'a>),
     /// There will be no result.
     Error(ErrorPayload<'a>),
-    /// HELLO, WELCOME and STATUS: any object is valid (R60). The receiver reads it with the types of
-    /// the modules `hello` and `status`.
+    /// HELLO, WELCOME and STATUS: any object is valid (R60). The receiver reads it with the types
+    /// of the modules `hello` and `status`.
     Unspecified,
 }
 

@@ -1,8 +1,8 @@
 //! The JSON of the hub's responses: its key and endpoints, the directory (section 2.6), inboxes and
 //! requests.
 //!
-//! An inbox has envelopes as their senders signed them, each with the hub's receipt. Both are copied
-//! as text, byte for byte.
+//! An inbox has envelopes as their senders signed them, each with the hub's receipt. Both are
+//! copied as text, byte for byte.
 
 use std::collections::BTreeMap;
 
