@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use rialto_protocols::agora::envelope::{self, Envelope};
+use rialto_protocols::agora::wire::envelope::{self, Envelope};
 use rialto_protocols::kit::base64url;
 use rialto_protocols::kit::ed25519::{SIGNATURE_LEN, Verifier};
 

@@ -19,7 +19,7 @@ pub mod relay;
 pub const ALL: &[&dyn adapter::ProtocolAdapter] = &[
     &registry::Registry,
     &relay::face::Relay,
-    &agora::face::Agora,
+    &agora::Agora,
     &openclaw::face::Openclaw,
     &clara::Clara,
 ];

@@ -5,10 +5,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rialto_core::time::Timestamp;
-use rialto_protocols::agora::envelope::{self, Envelope};
-use rialto_protocols::agora::{
-    EnvelopeSigner, MessageType, UnsignedEnvelope, WINDOW, proof, receipt,
-};
+use rialto_protocols::agora::wire::envelope::{self, Envelope};
+use rialto_protocols::agora::wire::{receipt, signature};
+use rialto_protocols::agora::{EnvelopeSigner, MessageType, UnsignedEnvelope, WINDOW};
 use rialto_protocols::kit::ed25519::{PublicKey, SecretKey};
 use rialto_protocols::kit::ijson;
 use serde_json::{Value, json};
@@ -274,7 +273,7 @@ pub fn assert_vouched(hub: PublicKey, item: &Value) {
 pub fn assert_signed(text: &str) -> PublicKey {
     let json = envelope::read_json(text.as_bytes()).expect("an envelope");
     let envelope = Envelope::read(&json).expect("an envelope");
-    proof::prove(&envelope, now(), WINDOW).expect("a signature").key
+    signature::prove(&envelope, now(), WINDOW).expect("a signature").key
 }
 
 /// A refusal: the HTTP status equals the code, and the hub signed it.

@@ -4,7 +4,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
-use rialto_protocols::agora::{MessageType, receipt};
+use rialto_protocols::agora::MessageType;
+use rialto_protocols::agora::wire::receipt;
 use serde_json::{Value, json};
 use sha2::Sha256;
 

@@ -3,8 +3,9 @@
 //! The protocol's own tests show without a hub that every bit of an envelope is signed and that no
 //! second spelling of a signature passes. These tests show it over HTTP.
 
-use rialto_protocols::agora::envelope::{self, Envelope};
-use rialto_protocols::agora::{MessageType, SignatureForm, proof};
+use rialto_protocols::agora::wire::envelope::{self, Envelope};
+use rialto_protocols::agora::wire::signature;
+use rialto_protocols::agora::{MessageType, SignatureForm};
 use serde_json::{Value, json};
 
 use super::kit::{Hub, Key, Said, Token, assert_error, assert_signed};
@@ -107,7 +108,7 @@ async fn a_signature_over_the_envelope_without_its_place_is_taken_too() {
     for text in [answer.text, hub.letters(&reads).await[0]["receipt"].to_string()] {
         let json = envelope::read_json(text.as_bytes()).expect("an envelope");
         let envelope = Envelope::read(&json).expect("an envelope");
-        assert_eq!(proof::verify(&envelope).expect("a signature").form, SignatureForm::Empty);
+        assert_eq!(signature::verify(&envelope).expect("a signature").form, SignatureForm::Empty);
     }
 }
 

@@ -53,7 +53,7 @@ pub const KEPT: [Field; 4] = [SchemaReference, ClawSchemaReference, CardMember, 
 /// as a field.
 pub const CHECKED: &[(&str, usize)] = &[
     ("crates/hub/src/v1/jobs/open.rs", 1),
-    ("crates/protocols/src/agora/intake.rs", 1),
+    ("crates/protocols/src/agora/envelope.rs", 1),
     ("crates/protocols/src/openclaw/routes/identity.rs", 1),
     ("crates/protocols/src/registry/operations/agents.rs", 1),
     ("crates/protocols/src/registry/operations/jobs.rs", 1),

@@ -1,7 +1,7 @@
 //! Signed messages are stored with the job, byte for byte (B3).
 
-use rialto_protocols::agora::envelope::{self, Envelope};
-use rialto_protocols::agora::proof;
+use rialto_protocols::agora::wire::envelope::{self, Envelope};
+use rialto_protocols::agora::wire::signature;
 use rialto_protocols::kit::ans104::Item;
 use rialto_protocols::kit::base64url;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ async fn an_envelope_can_be_proven_again_from_the_trace() {
         let json = envelope::read_json(text.as_bytes()).expect("JSON");
         let envelope = Envelope::read(&json).expect("an envelope");
         let window = rialto_protocols::agora::WINDOW;
-        let proof = proof::prove(&envelope, envelope.timestamp, window).expect("a signature");
+        let proof = signature::prove(&envelope, envelope.timestamp, window).expect("a signature");
         assert_eq!(proof.key, alice.public());
     }
     // Within its own protocol it is forwarded unchanged, and nothing is lost.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
-use rialto_protocols::agora::payload::result::ResultStatus;
-use rialto_protocols::agora::payload::{self, Accept, AgentStatus, ResultPayload, StatusUpdate};
+use rialto_protocols::agora::wire::payload::{self, Accept, ResultPayload, ResultStatus};
+use rialto_protocols::agora::wire::status::{AgentStatus, StatusUpdate};
 use rialto_protocols::agora::{Code, MessageType};
 use rialto_protocols::kit::ed25519::PublicKey;
 

@@ -2,8 +2,9 @@
 
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
-use rialto_protocols::agora::payload::{Capability, Hello, Welcome};
-use rialto_protocols::agora::{Envelope, MessageType, envelope, prove};
+use rialto_protocols::agora::wire::envelope;
+use rialto_protocols::agora::wire::hello::{Capability, Hello, Welcome};
+use rialto_protocols::agora::{Envelope, MessageType, prove};
 
 use super::incoming::TrustContext;
 use super::signed_envelope::SignedEnvelope;

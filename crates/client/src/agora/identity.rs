@@ -120,7 +120,7 @@ pub(super) fn new_id() -> Result<String, CallError> {
 mod tests {
     use super::*;
     use rialto_core::time::Millis;
-    use rialto_protocols::agora::envelope::read_json;
+    use rialto_protocols::agora::wire::envelope::read_json;
     use rialto_protocols::agora::{Envelope, prove};
 
     fn is_v4(id: &str) -> bool {

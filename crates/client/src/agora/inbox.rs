@@ -10,7 +10,7 @@ use std::time::Duration;
 use reqwest::header::ACCEPT;
 use reqwest::{Method, Response};
 use rialto_protocols::agora::BODY_MAX;
-use rialto_protocols::agora::inbox;
+use rialto_protocols::agora::wire::responses;
 use rialto_protocols::kit::sse::{Event, Parser};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -123,7 +123,7 @@ impl Inbox {
     }
 
     /// Acknowledges everything up to a position, so that it is not sent again.
-    pub async fn ack(&self, up_to: u64) -> Result<inbox::AckAnswer, CallError> {
+    pub async fn ack(&self, up_to: u64) -> Result<responses::AckAnswer, CallError> {
         self.agent.ack(up_to).await
     }
 
@@ -207,7 +207,7 @@ impl Inbox {
     }
 
     fn read(&self, position: Option<u64>, data: &str) -> Result<IncomingEnvelope, TrustError> {
-        let event: inbox::InboxEvent<'_> = serde_json::from_str(data)
+        let event: responses::InboxEvent<'_> = serde_json::from_str(data)
             .map_err(|error| TrustError::Unreadable(error.to_string()))?;
         let receipt = event.receipt.map(RawValue::get);
         IncomingEnvelope::verify_receipt(

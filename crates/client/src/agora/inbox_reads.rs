@@ -3,8 +3,7 @@
 use std::future::Future;
 
 use reqwest::Method;
-use rialto_protocols::agora::inbox::{Ack, AckAnswer, InboxPage};
-use rialto_protocols::agora::thread::RequestView;
+use rialto_protocols::agora::wire::responses::{Ack, AckAnswer, InboxPage, RequestView};
 use serde_json::value::RawValue;
 
 use super::agent::Agent;

@@ -2,8 +2,9 @@
 //! is not addressed to another agent.
 
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::agora::receipt::{self, ReceiptError};
-use rialto_protocols::agora::{Bridge, Envelope, Failure, MessageType, Proof, envelope, prove};
+use rialto_protocols::agora::wire::envelope;
+use rialto_protocols::agora::wire::receipt::{self, ReceiptError};
+use rialto_protocols::agora::{Bridge, Envelope, Failure, MessageType, Proof, prove};
 use rialto_protocols::kit::ed25519::PublicKey;
 
 use super::payload::EnvelopePayload;

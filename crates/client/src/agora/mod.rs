@@ -58,9 +58,15 @@ pub use crate::retry::RetryPolicy;
 pub use crate::webhook_signature::WebhookSecret;
 pub use rialto_core::money::Credits;
 pub use rialto_core::time::{Millis, Timestamp};
-pub use rialto_protocols::agora::inbox::AckAnswer;
-pub use rialto_protocols::agora::payload::AgentStatus;
-pub use rialto_protocols::agora::payload::result::ResultStatus;
-pub use rialto_protocols::agora::thread::{RequestState, RequestView};
-pub use rialto_protocols::agora::{Code, Failure, MessageType, directory};
+pub use rialto_protocols::agora::wire::payload::ResultStatus;
+pub use rialto_protocols::agora::wire::responses::{AckAnswer, RequestView};
+pub use rialto_protocols::agora::wire::status::{AgentStatus, RequestState};
+pub use rialto_protocols::agora::{Code, Failure, MessageType};
 pub use rialto_protocols::kit::ed25519::PublicKey;
+
+/// Entries of the hub's directory.
+pub mod directory {
+    pub use rialto_protocols::agora::wire::responses::{
+        AgentEntry, CapabilityEntry, DirectoryPage,
+    };
+}

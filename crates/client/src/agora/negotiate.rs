@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use rialto_protocols::agora::Code;
-use rialto_protocols::agora::payload::result::ResultStatus;
-use rialto_protocols::agora::thread::RequestState;
+use rialto_protocols::agora::wire::payload::ResultStatus;
+use rialto_protocols::agora::wire::status::RequestState;
 use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::time::{Instant, timeout_at};
 

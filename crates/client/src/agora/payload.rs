@@ -3,11 +3,11 @@
 use rialto_core::money::Credits;
 use rialto_core::number::parse_integer;
 use rialto_core::time::Millis;
-use rialto_protocols::agora::payload::result::ResultStatus;
-use rialto_protocols::agora::payload::{
-    AgentStatus, Hello, MessageStatus, Payload, StatusUpdate, Welcome,
+use rialto_protocols::agora::wire::hello::{Hello, Welcome};
+use rialto_protocols::agora::wire::payload::{Payload, ResultStatus};
+use rialto_protocols::agora::wire::status::{
+    AgentStatus, MessageStatus, RequestState, StatusUpdate,
 };
-use rialto_protocols::agora::thread::RequestState;
 use rialto_protocols::agora::{Code, Envelope, Failure, MessageType};
 use rialto_protocols::kit::ijson;
 

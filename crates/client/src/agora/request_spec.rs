@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
-use rialto_protocols::agora::payload::{Budget, Request};
+use rialto_protocols::agora::wire::payload::{Budget, Request};
 use rialto_protocols::kit::ed25519::PublicKey;
 
 use super::json_object;

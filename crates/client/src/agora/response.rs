@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use reqwest::{RequestBuilder, StatusCode};
 use rialto_core::time::Timestamp;
-use rialto_protocols::agora::thread::RequestState;
-use rialto_protocols::agora::{BODY_MAX, Envelope, MessageType, envelope};
+use rialto_protocols::agora::wire::envelope;
+use rialto_protocols::agora::wire::status::RequestState;
+use rialto_protocols::agora::{BODY_MAX, Envelope, MessageType};
 use rialto_protocols::kit::ed25519::PublicKey;
 
 use super::incoming::{IncomingEnvelope, TrustContext, TrustError};

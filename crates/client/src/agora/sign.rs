@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-use rialto_protocols::agora::{Envelope, VERSION, envelope};
+use rialto_protocols::agora::wire::envelope;
+use rialto_protocols::agora::{Envelope, VERSION};
 use rialto_protocols::kit::ed25519::PublicKey;
 use rialto_protocols::kit::ijson::{self, Json, JsonValue};
 use rialto_protocols::kit::jcs::{self, Edit};
@@ -125,11 +126,11 @@ fn object(members: &[(Cow<'_, str>, String)]) -> String {
 mod tests {
     use super::*;
     use crate::agora::Seed;
-    use rialto_protocols::agora::proof;
+    use rialto_protocols::agora::wire::signature;
 
     fn proven(text: &str) -> bool {
         let json = envelope::read_json(text.as_bytes()).expect("JSON");
-        proof::verify(&Envelope::read(&json).expect("an envelope")).is_ok()
+        signature::verify(&Envelope::read(&json).expect("an envelope")).is_ok()
     }
 
     #[test]

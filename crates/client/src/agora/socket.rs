@@ -8,7 +8,8 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use rialto_protocols::agora::{BODY_MAX, Envelope, MessageType, Receipt, envelope};
+use rialto_protocols::agora::wire::envelope;
+use rialto_protocols::agora::{BODY_MAX, Envelope, MessageType, Receipt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use http::HeaderMap;
 use rialto_core::time::Timestamp;
-use rialto_protocols::agora::receipt;
+use rialto_protocols::agora::wire::receipt;
 
 use super::agent::Agent;
 use super::incoming::{IncomingEnvelope, TrustContext, TrustError};

@@ -1,62 +1,109 @@
-//! The JSON of the directory: agents and their capabilities (section 2.6).
+//! The directory: entries of agents, and the resource names of their skills.
 
-use rialto_core::money::Credits;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use rialto_core::agent::presence::Availability;
+use rialto_core::agent::{Agent, Skill};
+use rialto_core::alias::Protocol;
+use rialto_core::time::Timestamp;
+use rialto_core::world::World;
 
-use super::DECIMALS;
-use crate::kit::{jcs, raw_json};
+use super::ID;
+use super::wire::responses::{AgentEntry, CapabilityEntry};
+use super::wire::status::AgentStatus;
 
-/// One agent, native or bridged.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct AgentEntry {
-    /// Its key as did:key; for a bridged agent, the key that the hub holds for it.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-    /// Its capabilities.
-    pub capabilities: Vec<CapabilityEntry>,
-    /// Its status: `idle`, `busy`, `error`, `maintenance` or `offline`.
-    pub status: String,
-    /// Its home protocol.
-    pub protocol: String,
-    /// The hub that holds its key, as did:key; `null` for an agent with its own key.
-    pub held_by: Option<String>,
-    /// For a bridged agent: its id in its home protocol.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub native_id: Option<String>,
+/// The entry of an agent of any protocol; `None` if it has no key here.
+pub fn agent_entry(world: &World, agent: &Agent, hub: &str, now: Timestamp) -> Option<AgentEntry> {
+    let id = world.alias_of(agent.id, ID)?.to_owned();
+    let own = agent.home == ID;
+    let listed = agent.skills.iter().filter(|skill| skill.native_name.is_none());
+    let capabilities = listed.map(|skill| {
+        let price = (!skill.by_offer).then_some(skill.price);
+        let description = Some(skill.description.clone()).filter(|about| !about.is_empty());
+        CapabilityEntry::new(resource_of_skill(agent.home, skill), price, description)
+    });
+    Some(AgentEntry {
+        id,
+        name: agent.name.clone(),
+        capabilities: capabilities.collect(),
+        status: agent_status(world, agent, now).as_str().to_owned(),
+        protocol: agent.home.to_string(),
+        held_by: (!own).then(|| hub.to_owned()),
+        native_id: (!own).then(|| agent.native_id.clone()),
+    })
 }
 
-/// One capability.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CapabilityEntry {
-    /// Its name.
-    pub resource: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    price: Option<Box<RawValue>>,
-    /// Its description, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
+/// The resource name of a skill: as its native agent names it, or made from the skill's name.
+pub fn resource_of_skill(home: Protocol, skill: &Skill) -> String {
+    let own = skill.category.as_deref().filter(|_| home == ID);
+    own.map_or_else(|| resource_from_name(&skill.name), str::to_owned)
 }
 
-impl CapabilityEntry {
-    /// A capability as the hub shows it.
-    pub fn new(resource: String, price: Option<Credits>, description: Option<String>) -> Self {
-        Self { resource, price: price.map(|price| raw_json::amount(price, 0)), description }
-    }
+/// The resource name made from a skill's name.
+pub fn resource_from_name(skill: &str) -> String {
+    format!("agora:{skill}:v1")
+}
 
-    /// Its price; `None` if it has none, or if the price is not a valid amount.
-    pub fn price(&self) -> Option<Credits> {
-        let price = self.price.as_ref()?;
-        Credits::parse(&jcs::canonical_number(price.get()).ok()?, DECIMALS).ok()
+/// The skill name of a resource in other protocols. Only first versions have one.
+pub fn skill_name(resource: &str) -> &str {
+    match named(resource) {
+        Some((name, "1")) => name,
+        _ => resource,
     }
 }
 
-/// `GET /agents`: one page of agents.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct DirectoryPage {
-    /// The agents.
-    pub agents: Vec<AgentEntry>,
-    /// The cursor of the next page; `null` on the last.
-    pub next_cursor: Option<String>,
+/// The name and the version in a resource.
+fn named(resource: &str) -> Option<(&str, &str)> {
+    let (name, version) = resource.strip_prefix("agora:")?.rsplit_once(":v")?;
+    let counts = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());
+    (counts && !name.is_empty()).then_some((name, version))
+}
+
+/// Skills under their common names. A later version without a first version beside it is also
+/// listed under the plain name for other protocols (docs/requirements.md, section 5).
+pub fn normalize_skills(listed: Vec<Skill>) -> Vec<Skill> {
+    let mut skills: Vec<Skill> = Vec::with_capacity(listed.len());
+    for mut skill in listed {
+        let resource = skill.name.clone();
+        let name = skill_name(&resource);
+        if !skills.iter().any(|other| other.name == name) {
+            skill.name = name.to_owned();
+        }
+        skill.category = Some(resource);
+        skills.push(skill);
+    }
+    let later: Vec<Skill> = skills.iter().filter_map(later_version).collect();
+    for twin in later {
+        if !skills.iter().any(|other| other.name == twin.name) {
+            skills.push(twin);
+        }
+    }
+    skills
+}
+
+/// A skill of a later version as other protocols look it up.
+fn later_version(skill: &Skill) -> Option<Skill> {
+    let (name, version) = named(&skill.name)?;
+    let stands_for = Some(skill.name.clone());
+    (version != "1").then(|| Skill {
+        name: name.to_owned(),
+        native_name: stands_for,
+        ..skill.clone()
+    })
+}
+
+fn agent_status(world: &World, agent: &Agent, now: Timestamp) -> AgentStatus {
+    let availability = world
+        .agent_state(agent.id)
+        .map_or(Availability::Offline, |agent_state| agent_state.presence.availability);
+    match availability {
+        Availability::Error | Availability::Broken => AgentStatus::Error,
+        Availability::Maintenance => AgentStatus::Maintenance,
+        Availability::Offline => AgentStatus::Offline,
+        _ if !world.is_online(agent.id, now) => AgentStatus::Offline,
+        Availability::Busy => AgentStatus::Busy,
+        // Agents of other protocols do not report this themselves.
+        Availability::Idle if agent.home != ID && world.assigned_job_count(agent.id) > 0 => {
+            AgentStatus::Busy
+        }
+        Availability::Idle => AgentStatus::Idle,
+    }
 }

@@ -1,189 +1,410 @@
-//! Envelopes: reads one signed message, checks its members and keeps its text.
-//!
-//! Reading does not verify the signature or the timestamp; the module `signature` does. The checks
-//! are in the order of R73: the JSON with its numbers, the members, then the key that they name. A
-//! missing member and `null` are the same, as everywhere in the hub.
+//! Processing of an envelope: read, verify, rate-limit, address, act (R73).
 
-use rialto_core::time::Timestamp;
+use std::net::SocketAddr;
 
-use super::failure::Failure;
-use super::kind::MessageType;
-use super::{BODY_MAX, ID_MAX, VERSION};
-use crate::kit::ed25519::{BadKey, PublicKey};
-use crate::kit::fields::{Fields, Malformed};
-use crate::kit::ijson::{self, Json};
-use crate::kit::jcs::{self, Edit};
-use crate::kit::rfc3339;
+use rialto_core::alias::claim;
+use rialto_core::answer::Answer;
+use rialto_core::command::Command;
+use rialto_core::id::{AgentId, JobId};
+use rialto_core::job::{Job, State, request};
+use rialto_core::refusal::Refusal;
+use rialto_core::signed_order::{RequestTarget, SignedEnvelope, SignedOrder};
+use rialto_core::world::World;
+use rialto_engine::Failure as EngineFailure;
+use uuid::Uuid;
 
-/// The path of the signature.
-const SIGNATURE: &[&str] = &["sender", "signature"];
-/// Members of envelopes of another protocol that has the same name (section 7).
-const OF_OTHERS: [&str; 3] = ["version", "ts", "sig"];
+use super::auth::{InboxToken, TOKEN_LIFETIME};
+use super::hub_envelope::sign_now;
+use super::translate::{self, ProvenEnvelope, foreign_id, request_state};
+use super::wire::envelope::{Envelope, MessageType, read_json};
+use super::wire::error::{Code, Failure};
+use super::wire::hello::{Hello, Welcome};
+use super::wire::payload::{ErrorPayload, Payload};
+use super::wire::status::MessageStatus;
+use super::{ID, errors};
+use crate::adapter::input_check::{self, InputCheck};
+use crate::adapter::{EdgeError, HubContext, Signer};
+use crate::kit::ed25519::PublicKey;
 
-/// A message whose form is valid. Its signature is not yet verified.
-#[derive(Clone, Debug)]
-pub struct Envelope<'a> {
-    /// The id that its sender gave it.
-    pub id: &'a str,
-    /// When it was created, according to its sender.
-    pub timestamp: Timestamp,
-    /// The timestamp as it was received.
-    pub timestamp_text: &'a str,
-    /// The message type.
-    pub message_type: MessageType,
-    /// The sender's key, unproven.
-    pub sender: PublicKey,
-    /// The sender as it was received: a did:key or a raw key.
-    pub sender_text: &'a str,
-    /// The signature as it was received.
-    pub signature: &'a str,
-    /// The payload, an object.
-    pub payload: &'a Json<'a>,
-    /// The recipient's key, if it names one.
-    pub recipient: Option<PublicKey>,
-    /// The only hub that may act on it, if it names one.
-    pub hub: Option<PublicKey>,
-    /// The mark of a hub that signs for another agent; see [`super::Bridge`].
-    pub bridge: Option<&'a Json<'a>>,
-    json: &'a Json<'a>,
-    canonical: String,
+/// An accepted envelope, and the answer to it.
+pub struct AcceptedEnvelope {
+    pub sender: AgentId,
+    pub key: PublicKey,
+    /// The signed answer.
+    pub text: String,
+    pub status: u16,
+    /// The request it is about, by the id that its sender uses.
+    pub request_id: Option<String>,
+    /// The hub's id of the job that it opened.
+    pub job: Option<Uuid>,
+    /// Whether another agent may answer it.
+    pub expects_answer: bool,
+    pub repeated: bool,
+    /// Whether it was a HELLO signed for this hub.
+    pub hello_to_hub: bool,
+    /// The newest position in the sender's inbox before the envelope was executed.
+    pub inbox_head: u64,
 }
 
-/// Parses the bytes of an envelope as JSON, for [`Envelope::read`].
-pub fn read_json(bytes: &[u8]) -> Result<Json<'_>, Failure> {
-    if bytes.len() > BODY_MAX {
-        return Err(Failure::too_large());
-    }
-    Ok(ijson::read(bytes)?)
+/// Where an envelope came from, and what that requires.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EnvelopeSource {
+    /// The agent that the path names.
+    pub path_agent: Option<PublicKey>,
+    /// The key that owns the connection.
+    pub connection_key: Option<PublicKey>,
+    /// The network address of the sender.
+    pub peer: Option<SocketAddr>,
+    /// Whether it opens a connection and must therefore be a new HELLO signed for this hub.
+    pub must_be_hello: bool,
 }
 
-impl<'a> Envelope<'a> {
-    /// Reads an envelope.
-    pub fn read(json: &'a Json<'_>) -> Result<Self, Failure> {
-        // First, because this finds the numbers that are not allowed (R19).
-        let canonical =
-            jcs::canonicalize_with(json, Edit { path: SIGNATURE, replacement: Some("\"\"") })?;
-        let f = Fields::read(json, "")?;
-        version(&f)?;
-        let id = f.required_name("id", ID_MAX)?;
-        let timestamp_text = f.required_text("timestamp")?;
-        let timestamp = utc(timestamp_text).map_err(|why| f.malformed("timestamp", why))?;
-        let kind = kind(&f)?;
-        let sender = f.required("sender", f.object("sender")?)?;
-        let sender_text = sender.required_text("id")?;
-        let signature = sender.required_text("signature")?;
-        let payload = f.required("payload", f.get("payload"))?;
-        f.object("payload")?;
-        let (recipient, hub) = recipient(&f)?;
-        let bridge = f.get("bridge");
-        let key = PublicKey::parse(sender_text).map_err(|bad| refused_key(&sender, bad))?;
-        Ok(Self {
-            id,
-            timestamp,
-            timestamp_text,
-            message_type: kind,
-            sender: key,
-            sender_text,
-            signature,
-            payload,
-            recipient,
-            hub,
-            bridge,
-            json,
-            canonical,
-        })
-    }
+/// A destination that is named by its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// This hub, by the signed `recipient`.
+    Hub,
+    /// This hub, by the URL alone.
+    HubByPath,
+    Agent(AgentId),
+}
 
-    /// The whole envelope as it was received.
-    pub fn raw(&self) -> &'a str {
-        self.json.raw()
-    }
+/// Why an envelope was not accepted, and its sender's key if that was proven.
+pub struct EnvelopeError {
+    pub failure: Box<Failure>,
+    pub to: Option<PublicKey>,
+}
 
-    /// The whole envelope as a JSON tree.
-    pub fn json(&self) -> &'a Json<'a> {
-        self.json
-    }
-
-    /// The canonical text with an empty signature. It does not depend on formatting.
-    pub fn canonical(&self) -> &str {
-        &self.canonical
-    }
-
-    /// The canonical text without the signature member, which some clients sign instead (R12).
-    pub(super) fn canonical_without_signature(&self) -> Result<String, Failure> {
-        Ok(jcs::canonicalize_with(self.json, Edit { path: SIGNATURE, replacement: None })?)
+impl From<Failure> for EnvelopeError {
+    fn from(failure: Failure) -> Self {
+        Self { failure: Box::new(failure), to: None }
     }
 }
 
-fn version(f: &Fields<'_, '_>) -> Result<(), Failure> {
-    const WANTED: &str = "must be the string \"agora/1.0\"";
-    let given = f.text("protocol").map_err(|_| f.malformed("protocol", WANTED))?;
-    if given == Some(VERSION) {
-        return Ok(());
+/// Accepts an envelope, or returns why not.
+pub async fn accept_envelope(
+    context: &HubContext,
+    bytes: &[u8],
+    way: EnvelopeSource,
+) -> Result<AcceptedEnvelope, EnvelopeError> {
+    let json = read_json(bytes)?;
+    let envelope = Envelope::read(&json)?;
+    let about = |failure: Failure| concerning(failure, &envelope);
+    let payload = Payload::read(&envelope).map_err(about)?;
+    let received_at = context.engine.wall_time();
+    let proof = context.agora.prove(&envelope, received_at).map_err(about)?;
+    let proven = ProvenEnvelope { envelope: &envelope, proof, received_at, payload, source: way };
+    let taken = act(context, proven).await;
+    taken.map_err(|failure| EnvelopeError { to: Some(proof.key), ..about(failure).into() })
+}
+
+/// Executes a proven envelope.
+async fn act(
+    context: &HubContext,
+    proven: ProvenEnvelope<'_>,
+) -> Result<AcceptedEnvelope, Failure> {
+    let (way, proof) = (proven.source, proven.proof);
+    if way.connection_key.is_some_and(|from| from != proof.key) {
+        return Err(Failure::unauthorized("this connection belongs to another key"));
     }
-    let message = if given.is_none() { "is required and must be \"agora/1.0\"" } else { WANTED };
-    let failure = Failure::from(f.malformed("protocol", message));
-    if !OF_OTHERS.iter().any(|name| f.has_value(name)) {
+    // Envelopes that the hub signed were for other parties and cannot be sent back to it (R24,
+    // R70).
+    if is_held(context, proof.key) {
+        return Err(Failure::unauthorized(
+            "this key is held by the hub and cannot send envelopes to it",
+        ));
+    }
+    let hub = context.agora.signer.key();
+    if proven.envelope.hub.is_some_and(|named| named != hub) {
+        let text = "this envelope is signed for another hub: recipient.hub is not this one's key";
+        return Err(Failure::unauthorized(text).with_hint("GET /agora shows the hub's did:key"));
+    }
+    let is_greeting = proven.envelope.message_type == MessageType::Hello
+        && proven.envelope.recipient == Some(hub);
+    if way.must_be_hello && !is_greeting {
+        return Err(hello_required());
+    }
+    // Only envelopes that the hub signs for others have this mark (R70).
+    if proven.envelope.bridge.is_some() {
+        return Err(Failure::bad_field("/bridge", "is reserved for the hub; remove it"));
+    }
+    let known = translate::agent_of_key(context, proof.key);
+    let signer = known.map_or(Signer::Unregistered(proof.key.as_bytes()), Signer::Agent);
+    let limited = context.write_limiter.count_write(signer).err();
+    let hello = hello(context, &proven)?;
+    let uuid = context.engine.random().new_uuid();
+    let mut order = translate::signed_envelope(context, &proven);
+    let ordered = signed_order(context, &proven, hello.as_ref(), uuid)
+        .map(|signed_order| order.order = signed_order);
+    find_unfit(context, &mut order.order).await;
+    // A new sender counts as a registration from its network address.
+    let limited = limited.or_else(|| {
+        order
+            .registration
+            .as_ref()
+            .and_then(|_| context.write_limiter.count_new_sender(way.peer).err())
+    });
+    let hindrance = match limited {
+        Some(error) => Some(too_often(context, &proven, &error)),
+        None => ordered.err(),
+    };
+    // An envelope that was sent before gets its earlier answer or refusal first (R73).
+    let was_said = (hindrance.is_some() || way.must_be_hello) && was_said(context, &order).await;
+    // A HELLO that another party may have seen does not open a connection (R69).
+    if way.must_be_hello && was_said {
+        return Err(hello_required());
+    }
+    if let Some(failure) = hindrance.filter(|_| !was_said) {
         return Err(failure);
     }
-    Err(failure.with_hint(
-        "this is an envelope of another protocol; an Agora envelope has protocol: \"agora/1.0\", id, \
-         timestamp, type, sender {id, signature} and payload",
-    ))
-}
-
-fn kind(f: &Fields<'_, '_>) -> Result<MessageType, Failure> {
-    const WANTED: &str =
-        "must be HELLO, WELCOME, STATUS, REQUEST, OFFER, ACCEPT, RESULT or ERROR, in capitals";
-    let text = f.required_text("type")?;
-    MessageType::read(text).ok_or_else(|| {
-        let failure = Failure::from(f.malformed("type", WANTED));
-        match text {
-            "DEBATE" => failure.with_hint(
-                "DEBATE is in some schemas, but not in \"agora/1.0\"; send a REQUEST instead",
-            ),
-            _ => failure,
-        }
-    })
-}
-
-/// Section 2.2 requires RFC 3339 with `Z` or `+00:00`. RFC 3339 also allows `t` and `z`, and
-/// `-00:00` for an unknown zone. The spec says ISO 8601 UTC, which has none of the three, and a
-/// receiver may reject them.
-fn utc(text: &str) -> Result<Timestamp, &'static str> {
-    const WANTED: &str = "must be an ISO 8601 time in UTC like 2024-01-01T00:00:00Z";
-    /// Longer than any real timestamp with its decimals.
-    const TEXT_MAX: usize = 64;
-    let utc = text.ends_with('Z') || text.ends_with("+00:00");
-    if !utc || text.len() > TEXT_MAX || text.as_bytes().get(10) != Some(&b'T') {
-        return Err(WANTED);
-    }
-    rfc3339::parse(text).map_err(|bad| match bad {
-        rfc3339::BadTime::OutOfRange => "is outside the years 1970 to 9999",
-        _ => WANTED,
-    })
-}
-
-/// The recipient and the hub that may act on it.
-fn recipient(f: &Fields<'_, '_>) -> Result<(Option<PublicKey>, Option<PublicKey>), Malformed> {
-    let Some(given) = f.get("recipient") else { return Ok((None, None)) };
-    let key = |f: &Fields<'_, '_>, name, text| {
-        PublicKey::parse(text).map_err(|bad| f.malformed(name, bad))
+    let head = known.map_or(0, |by| context.engine.with_world(|world| world.inbox(by).head));
+    let ran = context.engine.run(Command::ExecuteSigned(Box::new(order))).await;
+    let answer = ran.map_err(|failure| errors::from_engine(&failure))?;
+    let Answer::SignedOrder { by, job, state, repeated } = answer else {
+        return Err(errors::from_engine(&EngineFailure::Fault));
     };
-    if let ijson::JsonValue::String(text) = given.value() {
-        return Ok((Some(key(f, "recipient", text)?), None));
+    if known.is_none() {
+        // The first envelope also counts against the limit of the agent that was just registered.
+        let _ = context.write_limiter.count_write(Signer::Agent(by));
     }
-    let wanted = |_| f.malformed("recipient", "must be {\"id\":\"did:key:…\"} or a string");
-    let inner = Fields::read(given, f.pointer("recipient")).map_err(wanted)?;
-    let id = key(&inner, "id", inner.required_text("id")?)?;
-    let hub = inner.text("hub")?.map(|hub| key(&inner, "hub", hub)).transpose()?;
-    Ok((Some(id), hub))
+    context.engine.record_seen(by);
+    let heard = SignedOrderAnswer { by, job, state, repeated, uuid };
+    match hello {
+        Some(hello) => Ok(welcome(context, &proven, &hello, heard)),
+        None => accepted(context, &proven, heard, head).await,
+    }
 }
 
-/// Text that is not a key is malformed (400). A valid key of another type cannot be verified (401).
-fn refused_key(sender: &Fields<'_, '_>, bad: BadKey) -> Failure {
-    match bad {
-        BadKey::Malformed => sender.malformed("id", bad).into(),
-        BadKey::OtherType | BadKey::Weak => Failure::unauthorized(format!("sender.id {bad}")),
+/// The error for a first frame that does not open a connection.
+pub fn hello_required() -> Failure {
+    let text = "the first frame must be a new HELLO whose signed recipient is the hub";
+    Failure::unauthorized(text).with_hint("GET /agora shows the hub's did:key")
+}
+
+/// Whether the hub signs with this key, for itself or for a bridged agent.
+fn is_held(context: &HubContext, key: PublicKey) -> bool {
+    let of_another = |world: &World| {
+        let agent = world.agent(world.agent_by_alias(ID, &key.did())?)?;
+        Some(agent.home != ID)
+    };
+    key == context.agora.signer.key() || context.engine.with_world(of_another) == Some(true)
+}
+
+/// The core's answer to a signed order.
+struct SignedOrderAnswer {
+    by: AgentId,
+    job: Option<JobId>,
+    state: Option<State>,
+    repeated: bool,
+    uuid: Uuid,
+}
+
+/// Adds the ids of the message and the request that an error is about.
+fn concerning(failure: Failure, envelope: &Envelope<'_>) -> Failure {
+    let failure = failure.in_answer_to(envelope.id);
+    let payload = Payload::read(envelope).ok();
+    match payload.and_then(|payload| request_id_of(envelope, &payload)) {
+        Some(id) => failure.for_request(id),
+        None => failure,
     }
+}
+
+/// The request that an envelope refers to.
+pub fn request_id_of<'a>(envelope: &Envelope<'a>, payload: &Payload<'a>) -> Option<&'a str> {
+    match payload {
+        Payload::Request(_) => Some(envelope.id),
+        Payload::Offer(offer) => Some(offer.request_id),
+        Payload::Result(output) => Some(output.request_id),
+        Payload::Error(ErrorPayload { request_id, .. }) => *request_id,
+        Payload::Accept(_) | Payload::Unspecified => None,
+    }
+}
+
+/// Whether its sender has used this id before. The core decides what follows from that.
+async fn was_said(context: &HubContext, order: &SignedEnvelope) -> bool {
+    let name = claim::signed_order(order.home, &order.native_id, &order.id);
+    context.engine.claim_target(name).await.is_ok_and(|target| target.is_some())
+}
+
+/// The order of the envelope, after its destination is resolved.
+fn signed_order(
+    context: &HubContext,
+    proven: &ProvenEnvelope<'_>,
+    hello: Option<&Hello<'_>>,
+    uuid: Uuid,
+) -> Result<SignedOrder, Failure> {
+    let named = destination_key(proven.envelope, proven.source.path_agent)?;
+    let named = named.map(|key| resolve_destination(context, proven.envelope, key)).transpose()?;
+    if let Some(url) = hello.and_then(|hello| hello.endpoint) {
+        let blocked = |why| Failure::bad_field("/payload/endpoint", &format!("{why}"));
+        context.egress.check_url(url).map_err(blocked)?;
+    }
+    translate::signed_order(context, proven, named, uuid)
+}
+
+/// The key that an envelope is addressed to: the agent of the URL, else its `recipient`, else none
+/// (R26–R29). URL and `recipient` must not differ.
+fn destination_key(
+    envelope: &Envelope<'_>,
+    url: Option<PublicKey>,
+) -> Result<Option<PublicKey>, Failure> {
+    match (url, envelope.recipient) {
+        (Some(url), Some(recipient)) if url != recipient => {
+            Err(Failure::bad_field("/recipient", "is not the agent that the URL names"))
+        }
+        (url, recipient) => Ok(url.or(recipient)),
+    }
+}
+
+/// The destination with that key, which the envelope or its URL names.
+fn resolve_destination(
+    context: &HubContext,
+    envelope: &Envelope<'_>,
+    key: PublicKey,
+) -> Result<Destination, Failure> {
+    if key == context.agora.signer.key() {
+        let signed = envelope.recipient.is_some();
+        return Ok(if signed { Destination::Hub } else { Destination::HubByPath });
+    }
+    let known = context.engine.with_world(|world| {
+        let id = world.agent_by_alias(ID, &key.did())?;
+        world.agent(id).filter(|agent| agent.active).map(|agent| agent.id)
+    });
+    let unknown = || Failure::new(Code::NotFound, "no agent has the recipient's key");
+    known.map(Destination::Agent).ok_or_else(unknown)
+}
+
+/// Records which agents of other protocols cannot accept the input.
+async fn find_unfit(context: &HubContext, signed_order: &mut SignedOrder) {
+    let SignedOrder::RequestJob(ask) = signed_order else { return };
+    let of = match ask.to {
+        RequestTarget::Agent(agent) => Some(agent),
+        RequestTarget::Best { .. } => None,
+    };
+    let wanted =
+        InputCheck { origin: ID, skill_names: &[&ask.skill], agent: of, input: &ask.input };
+    ask.unfit_agents = input_check::find_unfit_agents(context, &wanted).await;
+}
+
+/// The error for a sender above its rate limit: wait, unless the receiver has blocked it and
+/// waiting does not help.
+fn too_often(context: &HubContext, proven: &ProvenEnvelope<'_>, error: &EdgeError) -> Failure {
+    let to = proven.recipient().and_then(|to| translate::agent_of_key(context, to));
+    let by = translate::agent_of_key(context, proven.proof.key);
+    let blocked = context.engine.with_world(|world| {
+        let receiver = world.agent(to?).filter(|agent| agent.active)?;
+        Some(receiver.blocks(by?))
+    });
+    match blocked {
+        Some(true) => errors::from_refusal(&Refusal::Blocked),
+        _ => errors::from_edge(error),
+    }
+}
+
+/// The HELLO, if the envelope is one to the hub.
+fn hello<'a>(
+    context: &HubContext,
+    proven: &ProvenEnvelope<'a>,
+) -> Result<Option<Hello<'a>>, Failure> {
+    let to_hub = proven.recipient().is_none_or(|to| to == context.agora.signer.key());
+    if proven.envelope.message_type != MessageType::Hello || !to_hub {
+        return Ok(None);
+    }
+    Hello::read(proven.envelope.payload).map(Some)
+}
+
+/// The answer to a HELLO. Secrets are sent for the first HELLO only, never for a repeat (R69).
+fn welcome(
+    context: &HubContext,
+    proven: &ProvenEnvelope<'_>,
+    hello: &Hello<'_>,
+    heard: SignedOrderAnswer,
+) -> AcceptedEnvelope {
+    let envelope = proven.envelope;
+    let hello_to_hub = envelope.recipient == Some(context.agora.signer.key()) && !heard.repeated;
+    let until = context.engine.now().plus(TOKEN_LIFETIME);
+    let token = (hello_to_hub && hello.inbox)
+        .then(|| context.agora.tokens.seal(InboxToken { agent: heard.by, expires_at: until }));
+    let secret = hello.endpoint.filter(|_| hello_to_hub).and_then(|_| {
+        let agent = context.engine.with_world(|world| world.agent(heard.by).cloned())?;
+        Some(
+            context.engine.hub_secret().webhook_secret(agent.id, agent.secret_generation).to_text(),
+        )
+    });
+    let sender = proven.proof.key.did();
+    let payload = Welcome {
+        nonce: hello.nonce,
+        hello_id: Some(envelope.id),
+        hello_sender: Some(&sender),
+        inbox_token: token.as_deref(),
+        // In wall-clock time, which the reader shares.
+        inbox_token_expires_at: token
+            .as_ref()
+            .map(|_| context.engine.wall_time().plus(TOKEN_LIFETIME)),
+        hub: Some(context.agora.signer.did()),
+        webhook_secret: secret.as_deref(),
+    };
+    let key = proven.proof.key;
+    AcceptedEnvelope {
+        sender: heard.by,
+        key,
+        text: sign_now(context, MessageType::Welcome, &payload.write(), Some(key)).text,
+        status: 200,
+        request_id: None,
+        job: None,
+        expects_answer: false,
+        repeated: heard.repeated,
+        hello_to_hub,
+        inbox_head: 0,
+    }
+}
+
+/// The answer to all other envelopes.
+async fn accepted(
+    context: &HubContext,
+    proven: &ProvenEnvelope<'_>,
+    heard: SignedOrderAnswer,
+    head: u64,
+) -> Result<AcceptedEnvelope, Failure> {
+    let envelope = proven.envelope;
+    let asks = matches!(proven.payload, Payload::Request(_));
+    let accepts = matches!(proven.payload, Payload::Accept(_));
+    // Only the job has the request of an accepted offer, and the id of a repeated request.
+    let job = match heard.job.filter(|_| accepts || heard.repeated) {
+        Some(id) => {
+            context.engine.load_job(id).await.map_err(|failure| errors::from_engine(&failure))?
+        }
+        None => None,
+    };
+    if heard.repeated
+        && job.as_deref().is_some_and(|job| !concerns(context, job, proven.recipient()))
+    {
+        return Err(errors::from_refusal(&Refusal::SameIdOtherContent));
+    }
+    let named = request_id_of(envelope, &proven.payload).map(str::to_owned);
+    let request_id = named.or_else(|| job.as_deref().map(|job| foreign_id(job).into_owned()));
+    let standing = request_id.as_deref().zip(heard.state.map(request_state));
+    let payload = MessageStatus::accepted(envelope.id, standing).write();
+    let key = proven.proof.key;
+    let opened = job.map_or(heard.uuid, |job| job.uuid);
+    Ok(AcceptedEnvelope {
+        sender: heard.by,
+        key,
+        text: sign_now(context, MessageType::Status, &payload, Some(key)).text,
+        status: 202,
+        request_id,
+        job: asks.then_some(opened),
+        expects_answer: asks || accepts,
+        repeated: heard.repeated,
+        hello_to_hub: false,
+        inbox_head: head,
+    })
+}
+
+/// Whether the named party, if any, takes part in a job. A message about it to one party is not
+/// repeated to another agent (R30).
+fn concerns(context: &HubContext, job: &Job, named: Option<PublicKey>) -> bool {
+    let Some(key) = named.filter(|key| *key != context.agora.signer.key()) else { return true };
+    let agent = translate::agent_of_key(context, key);
+    agent.is_some_and(|agent| job.is_requested_by(agent) || request::involves(job, agent))
 }

@@ -1,76 +1,44 @@
 //! agora: the adapter of Agora Protocol 1.0. Agents are identified by their keys and request,
 //! offer, accept and deliver work in signed envelopes.
-//!
-//! The wire modules read, verify and sign envelopes and define the hub's answers. They do not wait,
-//! store anything or read the clock, so the hub and its clients share every rule.
 
-pub mod about;
-pub mod bridge;
-pub mod codes;
-pub mod compose;
-pub mod directory;
-pub mod envelope;
-pub mod examples;
-pub mod failure;
-pub mod inbox;
-pub mod kind;
-pub mod payload;
-pub mod proof;
-pub mod receipt;
-pub mod thread;
+pub mod wire;
 
 #[cfg(feature = "server")]
-mod address;
+mod auth;
 #[cfg(feature = "server")]
-mod carried;
+mod delivery;
 #[cfg(feature = "server")]
-mod courier;
+mod directory;
 #[cfg(feature = "server")]
-mod evidence;
+mod envelope;
 #[cfg(feature = "server")]
-pub mod face;
+mod errors;
 #[cfg(feature = "server")]
-mod feed;
+mod fields;
 #[cfg(feature = "server")]
-mod intake;
+mod hub_envelope;
 #[cfg(feature = "server")]
-mod letter;
-#[cfg(feature = "server")]
-mod record;
-#[cfg(feature = "server")]
-mod refusals;
-#[cfg(feature = "server")]
-mod room;
-#[cfg(feature = "server")]
-mod routes;
-#[cfg(feature = "server")]
-mod say;
+mod operations;
 #[cfg(feature = "server")]
 mod settings;
 #[cfg(feature = "server")]
-mod sides;
-#[cfg(feature = "server")]
-mod stored;
-#[cfg(feature = "server")]
-mod token;
+mod stored_envelope;
 #[cfg(feature = "server")]
 mod translate;
 
 #[cfg(test)]
 mod tests;
 
-pub use bridge::Bridge;
-pub use codes::Code;
-pub use compose::{EnvelopeSigner, SignedMessage, UnsignedEnvelope};
-pub use envelope::Envelope;
-pub use failure::Failure;
-pub use kind::MessageType;
-pub use proof::{Proof, SignatureForm, prove};
-pub use receipt::Receipt;
 #[cfg(feature = "server")]
-pub use room::AgoraState;
+pub use adapter::{Agora, AgoraState};
 #[cfg(feature = "server")]
 pub use settings::Settings;
+pub use wire::envelope::{Bridge, Envelope, MessageType};
+pub use wire::error::{Code, Failure};
+pub use wire::receipt::Receipt;
+pub use wire::signature::{
+    EnvelopeSigner, Proof, SignatureForm, SignedMessage, UnsignedEnvelope, prove,
+};
 
 use rialto_core::alias::Protocol;
 use rialto_core::time::Millis;
@@ -89,3 +57,184 @@ pub const WINDOW: Millis = Millis::seconds(60);
 pub const DECIMALS: usize = 6;
 /// The only currency (R65).
 pub const CURRENCY: &str = "credits";
+
+#[cfg(feature = "server")]
+mod adapter {
+    //! The adapter and its state in memory, which only the hub needs.
+
+    use std::collections::HashMap;
+    use std::sync::{Arc, RwLock};
+
+    use axum::Router;
+    use axum::http::HeaderMap;
+    use axum::response::Response;
+    use rialto_core::alias::Protocol;
+    use rialto_core::id::AgentId;
+    use rialto_core::time::Timestamp;
+    use rialto_engine::delivery::DeliveryEncoder;
+    use rialto_engine::secret::HubSecret;
+
+    use super::auth::InboxTokens;
+    use super::delivery::AgoraEncoder;
+    use super::fields::AgoraFieldMap;
+    use super::operations::{OPERATIONS, envelopes};
+    use super::wire::envelope::Envelope;
+    use super::wire::error::Failure;
+    use super::wire::signature::{self, EnvelopeSigner, Proof};
+    use super::{BODY_MAX, ID, Settings, auth, errors};
+    use crate::adapter::fidelity::FieldMap;
+    use crate::adapter::operation::{build_router, describe_operations};
+    use crate::adapter::{
+        EdgeError, FastRoute, HubContext, NewAgent, OperationInfo, ProtocolAdapter,
+    };
+    use crate::kit::ed25519::{PublicKey, SecretKey, Verifier};
+    use crate::kit::ijson::Json;
+
+    /// The derivation label of every key that the hub holds, its own included.
+    const KEYS: &str = "rialto agora alias v1";
+    /// The name of the hub's own key in that derivation.
+    const OWN: &str = "hub";
+    /// The most cached verifiers.
+    const KEPT_MAX: usize = 16_384;
+
+    /// The state of the protocol, shared by all its operations.
+    pub struct AgoraState {
+        pub settings: Settings,
+        pub signer: EnvelopeSigner,
+        pub tokens: InboxTokens,
+        /// Creating a verifier costs a tenth of a signature check. Only senders with a valid
+        /// signature are cached.
+        verifiers: RwLock<HashMap<PublicKey, Verifier>>,
+    }
+
+    impl AgoraState {
+        pub fn new(settings: Settings, secret: &HubSecret) -> Self {
+            Self {
+                settings,
+                signer: EnvelopeSigner::new(SecretKey::from_seed(&secret.derive(KEYS, OWN))),
+                tokens: InboxTokens::new(secret.derive("rialto agora inbox token v1", OWN)),
+                verifiers: RwLock::default(),
+            }
+        }
+
+        /// Verifies an envelope that arrives now.
+        pub fn prove(&self, envelope: &Envelope<'_>, now: Timestamp) -> Result<Proof, Failure> {
+            let window = self.settings.window;
+            let kept =
+                self.verifiers.read().ok().and_then(|kept| kept.get(&envelope.sender).copied());
+            if let Some(verifier) = kept {
+                return signature::prove_with_verifier(&verifier, envelope, now, window);
+            }
+            let verifier = signature::verifier(envelope)?;
+            let proof = signature::prove_with_verifier(&verifier, envelope, now, window)?;
+            if let Ok(mut kept) = self.verifiers.write() {
+                // Clearing the cache when it is full is cheaper than tracking recency.
+                if kept.len() >= KEPT_MAX {
+                    kept.clear();
+                }
+                kept.insert(envelope.sender, verifier);
+            }
+            Ok(proof)
+        }
+    }
+
+    /// The key that the hub holds for an agent of another protocol (R70).
+    pub fn bridged_agent_signer(
+        secret: &HubSecret,
+        home: Protocol,
+        native: &str,
+    ) -> EnvelopeSigner {
+        EnvelopeSigner::new(SecretKey::from_seed(&secret.derive(KEYS, &format!("{home}:{native}"))))
+    }
+
+    /// The adapter of this protocol.
+    pub struct Agora;
+
+    impl ProtocolAdapter for Agora {
+        fn id(&self) -> Protocol {
+            ID
+        }
+
+        fn routes(&self, context: &HubContext) -> Router {
+            build_router(OPERATIONS.iter(), context.clone())
+        }
+
+        fn root_routes(&self, _: &HubContext) -> Router {
+            Router::new()
+        }
+
+        fn operations(&self) -> Vec<OperationInfo> {
+            describe_operations(ID, OPERATIONS)
+        }
+
+        fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+            Arc::new(AgoraEncoder { context: context.clone() })
+        }
+
+        fn edge_error_response(&self, context: &HubContext, error: EdgeError) -> Response {
+            errors::error_response(context, &errors::from_edge(&error), None)
+        }
+
+        /// There is no registration: a key becomes an agent with its first message.
+        fn recognizes_registration(&self, _: &Json<'_>) -> bool {
+            false
+        }
+
+        fn registration_example(&self) -> Option<&'static str> {
+            None
+        }
+
+        fn field_map(&self) -> &'static dyn FieldMap {
+            &AgoraFieldMap
+        }
+
+        fn authenticate_reader(
+            &self,
+            context: &HubContext,
+            headers: &HeaderMap,
+        ) -> Option<AgentId> {
+            let agent = auth::read_token(context, headers)?.agent;
+            context.engine.with_world(|world| world.may_act(agent)).then_some(agent)
+        }
+
+        fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
+            // Two agents with the same name in their protocol stay two agents here.
+            let spare = format!("{} again", new.native);
+            let native = if taken { &spare } else { new.native };
+            Some(bridged_agent_signer(secret, new.home, native).did().to_owned())
+        }
+
+        fn body_limit(&self, general: usize) -> usize {
+            general.min(BODY_MAX)
+        }
+
+        fn fast_routes(&self) -> &'static [FastRoute] {
+            &[FastRoute {
+                method: "POST",
+                path: "/envelopes",
+                excluded_headers: &[],
+                handler: envelopes::post_envelope_fast,
+            }]
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        /// The hub secret 00 01 … 1f of docs/requirements.md, section 9.
+        fn worked() -> HubSecret {
+            HubSecret::from_bytes(std::array::from_fn(|i| i as u8))
+        }
+
+        #[test]
+        fn the_books_worked_keys() {
+            let state = AgoraState::new(Settings::default(), &worked());
+            let hub = "did:key:z6MkshWLjEnbWLWHeQeFqmuLGuu45GiRuTykNCTWboBhBhnR";
+            assert_eq!(state.signer.did(), hub);
+            let native = "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f";
+            let alias = bridged_agent_signer(&worked(), Protocol::new("registry"), native);
+            assert_eq!(alias.did(), "did:key:z6MkvCk6gX4MWxypJfYrBxVz3HRcJCStjkYa8eTGKsPN5m5u");
+        }
+    }
+}

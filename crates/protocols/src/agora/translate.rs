@@ -1,11 +1,14 @@
-//! Translates a proven envelope into a signed order for the core.
+//! Translates a proven envelope into a signed order for the core, and a job's id and state into
+//! this protocol's.
+
+use std::borrow::Cow;
 
 use rialto_core::agent::presence::Availability;
 use rialto_core::agent::{Liveness, Skill};
 use rialto_core::alias::Digest;
 use rialto_core::command::{Actor, Registration};
 use rialto_core::id::AgentId;
-use rialto_core::job::Cause;
+use rialto_core::job::{Cause, Job, State};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::signed_order::{
@@ -16,16 +19,15 @@ use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use uuid::Uuid;
 
-use super::address::Destination;
-use super::codes::Code;
-use super::envelope::Envelope;
-use super::failure::Failure;
-use super::intake::EnvelopeSource;
-use super::payload::{
-    AgentStatus, Capability, ErrorPayload, Hello, Payload, Request, StatusUpdate,
-};
-use super::proof::Proof;
-use super::{CURRENCY, ID, MessageType, evidence, record, stored};
+use super::envelope::{Destination, EnvelopeSource};
+use super::stored_envelope::{write_evidence, write_stored_envelope};
+use super::wire::envelope::{Envelope, MessageType};
+use super::wire::error::{Code, Failure};
+use super::wire::hello::{Capability, Hello};
+use super::wire::payload::{ErrorPayload, Payload, Request};
+use super::wire::signature::Proof;
+use super::wire::status::{AgentStatus, RequestState, StatusUpdate};
+use super::{CURRENCY, ID, directory};
 use crate::adapter::{HubContext, NewAgent, make_aliases};
 use crate::kit::ed25519::PublicKey;
 
@@ -60,7 +62,7 @@ pub fn signed_envelope(context: &HubContext, proven: &ProvenEnvelope<'_>) -> Sig
         registration: new_agent,
         id: envelope.id.to_owned(),
         content: content(context, proven),
-        body: stored::write_stored_envelope(envelope, proof, *received_at),
+        body: write_stored_envelope(envelope, proof, *received_at),
         order: SignedOrder::RecordOnly,
         native_id: native,
     }
@@ -125,7 +127,7 @@ pub fn signed_order(
 ) -> Result<SignedOrder, Failure> {
     Ok(match &proven.payload {
         Payload::Request(request) => {
-            let meta = evidence::write_evidence(proven.envelope.raw(), request);
+            let meta = write_evidence(proven.envelope.raw(), request);
             // The path is not signed: a replay could choose another.
             let is_bound = proven.envelope.recipient.is_some();
             SignedOrder::RequestJob(Box::new(JobRequest {
@@ -201,11 +203,12 @@ fn skill(context: &HubContext, resource: &str, to: RequestTarget) -> String {
         let RequestTarget::Agent(id) = to else { return None };
         let agent = world.agent(id)?;
         let is_meant = |skill: &&Skill| {
-            skill.native_name.is_none() && record::resource_of_skill(agent.home, skill) == resource
+            skill.native_name.is_none()
+                && directory::resource_of_skill(agent.home, skill) == resource
         };
         agent.skills.iter().find(is_meant).map(|skill| skill.name.clone())
     };
-    context.engine.with_world(native).unwrap_or_else(|| record::skill_name(resource).to_owned())
+    context.engine.with_world(native).unwrap_or_else(|| directory::skill_name(resource).to_owned())
 }
 
 /// The thing that an id names, and the other party if the envelope is addressed to one.
@@ -266,11 +269,11 @@ fn skills(capabilities: Vec<Capability<'_>>) -> Vec<Skill> {
         input: "{}".to_owned(),
         output: "{}".to_owned(),
     };
-    record::normalize_skills(capabilities.into_iter().map(skill).collect())
+    directory::normalize_skills(capabilities.into_iter().map(skill).collect())
 }
 
-fn availability(mood: AgentStatus) -> Availability {
-    match mood {
+fn availability(status: AgentStatus) -> Availability {
+    match status {
         AgentStatus::Idle => Availability::Idle,
         AgentStatus::Busy => Availability::Busy,
         AgentStatus::Error => Availability::Error,
@@ -295,4 +298,25 @@ fn give_up(request: ExternalRef, failed: &ErrorPayload<'_>) -> AbandonJob {
 /// The agent of a key, registered or not.
 pub fn agent_of_key(context: &HubContext, key: PublicKey) -> Option<AgentId> {
     context.engine.with_world(|world| world.agent_by_alias(ID, &key.did()))
+}
+
+/// The id of a request for its parties in this protocol.
+pub fn foreign_id(job: &Job) -> Cow<'_, str> {
+    if job.origin != ID {
+        return job.uuid.to_string().into();
+    }
+    job.foreign_id.split_once('/').map_or(&*job.foreign_id, |(_, id)| id).into()
+}
+
+/// The state of a request in this protocol's terms.
+pub fn request_state(state: State) -> RequestState {
+    match state {
+        State::Open | State::Queued | State::Deferred { .. } => RequestState::Pending,
+        State::Negotiating => RequestState::Negotiating,
+        State::Assigned | State::Running => RequestState::Processing,
+        State::Completed => RequestState::Completed,
+        State::Failed | State::Expired | State::Cancelled | State::Withdrawn => {
+            RequestState::Failed
+        }
+    }
 }

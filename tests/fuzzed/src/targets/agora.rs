@@ -1,12 +1,12 @@
 //! Signed envelopes: parsed or rejected, verified in any member order, and never after a change.
 
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::agora::inbox::{Ack, InboxPage};
-use rialto_protocols::agora::payload::{
-    Accept, Hello, Offer, Payload, Request, ResultPayload, Welcome,
-};
-use rialto_protocols::agora::receipt::{self, Receipt};
-use rialto_protocols::agora::{Envelope, Failure, MessageType, envelope, prove};
+use rialto_protocols::agora::wire::envelope;
+use rialto_protocols::agora::wire::hello::{Hello, Welcome};
+use rialto_protocols::agora::wire::payload::{Accept, Offer, Payload, Request, ResultPayload};
+use rialto_protocols::agora::wire::receipt::{self, Receipt};
+use rialto_protocols::agora::wire::responses::{Ack, InboxPage};
+use rialto_protocols::agora::{Envelope, Failure, MessageType, prove};
 use rialto_protocols::kit::ijson::{self, Json};
 
 use super::jcs::mirrored;

@@ -26,7 +26,7 @@ mod service;
 
 use std::time::Duration;
 
-use rialto_protocols::agora::payload::result::ResultStatus;
+use rialto_protocols::agora::wire::payload::ResultStatus;
 use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::time::Instant;
 

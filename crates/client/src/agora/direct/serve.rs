@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Method;
 use http::request::Parts;
-use rialto_protocols::agora::about::HubInfo;
+use rialto_protocols::agora::wire::responses::HubInfo;
 use rialto_protocols::agora::{BODY_MAX, Code, Failure, VERSION, WINDOW};
 use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::net::TcpListener;

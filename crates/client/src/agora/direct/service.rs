@@ -7,10 +7,12 @@ use std::time::Duration;
 use rialto_core::alias::Digest;
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::agora::payload::result::ResultStatus;
-use rialto_protocols::agora::payload::{self, MessageStatus, ResultPayload, Welcome};
+use rialto_protocols::agora::wire::envelope;
+use rialto_protocols::agora::wire::hello::Welcome;
+use rialto_protocols::agora::wire::payload::{self, ResultPayload, ResultStatus};
+use rialto_protocols::agora::wire::status::MessageStatus;
 use rialto_protocols::agora::{
-    BODY_MAX, CURRENCY, Code, Envelope, Failure, MessageType, WINDOW, envelope, prove,
+    BODY_MAX, CURRENCY, Code, Envelope, Failure, MessageType, WINDOW, prove,
 };
 use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::sync::watch;

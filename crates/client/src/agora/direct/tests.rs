@@ -3,7 +3,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::agora::{BODY_MAX, Code, Envelope, MessageType, envelope, prove};
+use rialto_protocols::agora::wire::envelope;
+use rialto_protocols::agora::{BODY_MAX, Code, Envelope, MessageType, prove};
 use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
-use rialto_protocols::agora::thread::{RequestState, RequestView};
+use rialto_protocols::agora::wire::responses::RequestView;
+use rialto_protocols::agora::wire::status::RequestState;
 
 use crate::agora::agent::Agent;
 use crate::agora::handler::{Handler, Job, Progress, Terms, WorkError};

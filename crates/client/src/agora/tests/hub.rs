@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::agora::payload::{MessageStatus, Welcome};
-use rialto_protocols::agora::{Envelope, MessageType, Receipt, envelope, inbox, proof};
+use rialto_protocols::agora::wire::hello::Welcome;
+use rialto_protocols::agora::wire::status::MessageStatus;
+use rialto_protocols::agora::wire::{envelope, responses, signature};
+use rialto_protocols::agora::{Envelope, MessageType, Receipt};
 use rialto_protocols::kit::sse;
 use serde_json::{Value, json};
 
@@ -52,14 +54,14 @@ impl Hub {
     }
 
     pub(super) fn put_raw(&self, envelope: &str, receipt: Option<&str>) {
-        self.events.lock().expect("sound").push(inbox::write_event(envelope, receipt));
+        self.events.lock().expect("sound").push(responses::write_event(envelope, receipt));
     }
 
     /// The hub's receipt for an envelope.
     pub(super) fn receipt(&self, text: &str, at: Timestamp) -> String {
         let json = envelope::read_json(text.as_bytes()).expect("JSON");
         let read = Envelope::read(&json).expect("an envelope");
-        let proof = proof::verify(&read).expect("a proof");
+        let proof = signature::verify(&read).expect("a proof");
         self.say(MessageType::Status, &Receipt::of(&read, &proof, at).write())
     }
 
@@ -103,12 +105,16 @@ impl Hub {
             "/agora/messages" => {
                 let events = self.events.lock().expect("sound");
                 let items = events.iter().zip(1..).map(|(event, n): (_, u64)| {
-                    let event: inbox::InboxEvent<'_> =
+                    let event: responses::InboxEvent<'_> =
                         serde_json::from_str(event).expect("an event");
-                    inbox::write_message(n, event.envelope.get(), event.receipt.map(|r| r.get()))
+                    responses::write_message(
+                        n,
+                        event.envelope.get(),
+                        event.receipt.map(|r| r.get()),
+                    )
                 });
                 let items: Vec<_> = items.collect();
-                answer(200, "", &inbox::write_page(&items, items.len() as u64))
+                answer(200, "", &responses::write_page(&items, items.len() as u64))
             }
             other => panic!("{other}"),
         }

@@ -1,7 +1,7 @@
 use http::{HeaderMap, HeaderValue};
 use rialto_core::time::Timestamp;
 use rialto_protocols::agora::MessageType;
-use rialto_protocols::agora::receipt;
+use rialto_protocols::agora::wire::receipt;
 
 use super::hub::{hub, identity};
 use crate::agora::webhook::WebhookReceiver;

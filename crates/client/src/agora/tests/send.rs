@@ -2,7 +2,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rialto_core::time::Timestamp;
 use rialto_protocols::agora::MessageType;
-use rialto_protocols::agora::payload::{MessageStatus, Welcome};
+use rialto_protocols::agora::wire::hello::Welcome;
+use rialto_protocols::agora::wire::status::MessageStatus;
 use serde_json::{Value, json};
 
 use super::hub::{hub, identity};

@@ -1,7 +1,9 @@
 use futures_util::{SinkExt, StreamExt};
 use rialto_core::time::Timestamp;
-use rialto_protocols::agora::payload::{MessageStatus, Welcome};
-use rialto_protocols::agora::{Envelope, MessageType, Receipt, envelope, proof};
+use rialto_protocols::agora::wire::hello::Welcome;
+use rialto_protocols::agora::wire::status::MessageStatus;
+use rialto_protocols::agora::wire::{envelope, signature};
+use rialto_protocols::agora::{Envelope, MessageType, Receipt};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -19,7 +21,7 @@ fn say(kind: MessageType, payload: &str) -> String {
 fn receipt(text: &str, at: Timestamp) -> String {
     let json = envelope::read_json(text.as_bytes()).expect("JSON");
     let read = Envelope::read(&json).expect("an envelope");
-    let proof = proof::verify(&read).expect("a proof");
+    let proof = signature::verify(&read).expect("a proof");
     say(MessageType::Status, &Receipt::of(&read, &proof, at).write())
 }
 

@@ -1,12 +1,14 @@
 //! Tests of the hub's answers: the exact texts of the book, and that a client can read them.
 
-use super::*;
-use crate::agora::about::HubInfo;
-use crate::agora::directory::{AgentEntry, CapabilityEntry, DirectoryPage};
-use crate::agora::inbox::{self, Ack, AckAnswer, InboxEvent, InboxPage};
-use crate::agora::thread::{OfferView, RequestState, RequestView};
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
+
+use super::*;
+use crate::agora::wire::responses::{
+    self, Ack, AckAnswer, AgentEntry, CapabilityEntry, DirectoryPage, HubInfo, InboxEvent,
+    InboxPage, OfferView, RequestView,
+};
+use crate::agora::wire::status::RequestState;
 
 #[test]
 fn a_directory_entry_is_the_books() {
@@ -71,8 +73,8 @@ fn a_thread_is_the_books() {
 #[test]
 fn envelopes_in_an_inbox_are_not_touched() {
     let envelope = "{ \"b\":1.0 ,\"a\":\"\\u0041\"}";
-    let item = inbox::write_message(7, envelope, Some("{\"r\": 1}"));
-    let text = inbox::write_page(&[item, inbox::write_message(9, envelope, None)], 9);
+    let item = responses::write_message(7, envelope, Some("{\"r\": 1}"));
+    let text = responses::write_page(&[item, responses::write_message(9, envelope, None)], 9);
     let page: InboxPage<'_> = serde_json::from_str(&text).expect("a page");
     assert_eq!((page.messages.len(), page.next_after), (2, 9));
     let [first, second] = [page.messages[0], page.messages[1]];
@@ -80,8 +82,8 @@ fn envelopes_in_an_inbox_are_not_touched() {
     assert_eq!(first.receipt.map(|r| r.get()), Some("{\"r\": 1}"));
     assert!(second.receipt.is_none());
     assert_eq!(serde_json::to_string(&page).expect("JSON"), text);
-    assert_eq!(inbox::write_page(&[], 0), r#"{"messages":[],"next_after":0}"#);
-    let text = inbox::write_event(envelope, Some("{}"));
+    assert_eq!(responses::write_page(&[], 0), r#"{"messages":[],"next_after":0}"#);
+    let text = responses::write_event(envelope, Some("{}"));
     let event: InboxEvent<'_> = serde_json::from_str(&text).expect("an event");
     assert_eq!((event.envelope.get(), event.receipt.map(|r| r.get())), (envelope, Some("{}")));
     assert_eq!(serde_json::to_string(&event).expect("JSON"), text);

@@ -1,7 +1,7 @@
 //! Tests of keys: one key in three spellings, and keys that prove nothing.
 
 use super::*;
-use crate::agora::proof::{prove_with_verifier, verifier};
+use crate::agora::wire::signature::{prove_with_verifier, verifier};
 use crate::kit::ed25519::{PublicKey, Verifier};
 
 #[test]

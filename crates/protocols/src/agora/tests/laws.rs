@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::agora::inbox::Ack;
-use crate::agora::payload::{
-    Accept, ErrorPayload, Hello, MessageStatus, Offer, Payload, Request, ResultPayload,
-    StatusUpdate, Welcome,
-};
-use crate::agora::{Bridge, EnvelopeSigner, MessageType, Receipt, UnsignedEnvelope, receipt};
+use crate::agora::wire::hello::{Hello, Welcome};
+use crate::agora::wire::payload::{Accept, ErrorPayload, Offer, Payload, Request, ResultPayload};
+use crate::agora::wire::receipt::check_receipt;
+use crate::agora::wire::responses::Ack;
+use crate::agora::wire::status::{MessageStatus, StatusUpdate};
+use crate::agora::{Bridge, EnvelopeSigner, MessageType, Receipt, UnsignedEnvelope};
 
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -81,7 +81,7 @@ fn read_everything(bytes: &[u8]) {
         (MessageStatus::read(&json), Receipt::read(&json), Bridge::read(&json), Ack::read(&json));
     let Ok(envelope) = Envelope::read(&json) else { return };
     let _ = (Payload::read(&envelope), prove(&envelope, NOW, WINDOW));
-    let _ = receipt::check_receipt(envelope.raw(), envelope.sender, &envelope, WINDOW);
+    let _ = check_receipt(envelope.raw(), envelope.sender, &envelope, WINDOW);
 }
 
 proptest! {

@@ -4,18 +4,18 @@
 mod answers;
 mod keys;
 mod laws;
-mod making;
+mod payload;
 mod reading;
 mod receipts;
+mod signing;
 mod tamper;
 mod vectors;
 
 use rialto_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::envelope::read_json;
-use super::proof::{Proof, SignatureForm, prove};
-use super::{Envelope, Failure, WINDOW};
+use super::wire::envelope::read_json;
+use super::{Envelope, Failure, Proof, SignatureForm, WINDOW, prove};
 use crate::kit::ed25519::SecretKey;
 use crate::kit::{base64url, ijson, jcs};
 

@@ -1,7 +1,7 @@
 //! Tests of refusals before the signature is checked, and their fields.
 
 use super::*;
-use crate::agora::kind::MessageType;
+use crate::agora::MessageType;
 
 /// Alice's draft with one member changed; `null` removes it.
 fn with(pointer: &str, value: Value) -> String {

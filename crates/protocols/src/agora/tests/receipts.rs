@@ -1,8 +1,9 @@
 //! Tests of receipts: what the hub confirms, and what it does not.
 
 use super::*;
-use crate::agora::receipt::{Receipt, ReceiptError, check_receipt, from_header, to_header};
-use crate::agora::{EnvelopeSigner, MessageType, UnsignedEnvelope, proof};
+use crate::agora::wire::receipt::{ReceiptError, check_receipt, from_header, to_header};
+use crate::agora::wire::signature::verify;
+use crate::agora::{EnvelopeSigner, MessageType, Receipt, UnsignedEnvelope};
 
 fn hub() -> EnvelopeSigner {
     EnvelopeSigner::new(SecretKey::from_seed(&[9; 32]))
@@ -23,7 +24,7 @@ fn status(payload: &str) -> String {
 }
 
 fn receipt_for(envelope: &Envelope<'_>, received_at: Timestamp) -> String {
-    let proof = proof::verify(envelope).expect("a good signature");
+    let proof = verify(envelope).expect("a good signature");
     Receipt::of(envelope, &proof, received_at).write()
 }
 

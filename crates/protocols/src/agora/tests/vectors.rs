@@ -1,11 +1,13 @@
 //! The published vectors (R62) and the envelope the spec prints.
 
-use super::*;
-use crate::agora::payload::{Budget, Payload, Request, ResultPayload, result};
-use crate::kit::ed25519::{BadSignature, PublicKey, Verifier};
-use crate::kit::rfc3339;
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
+
+use super::*;
+use crate::agora::wire::error::ENVELOPE_EXAMPLE;
+use crate::agora::wire::payload::{Budget, Payload, Request, ResultPayload, ResultStatus};
+use crate::kit::ed25519::{BadSignature, PublicKey, Verifier};
+use crate::kit::rfc3339;
 
 const VECTORS: &str = include_str!("../fixtures/vectors.json");
 const PRINTED: &str = include_str!("../fixtures/envelope.txt");
@@ -48,7 +50,7 @@ fn both_vectors_verify_at_their_time() {
 #[test]
 fn the_example_we_show_is_the_first_of_them() {
     let (vector, _) = all().swap_remove(0);
-    let shown = crate::agora::examples::ENVELOPE;
+    let shown = ENVELOPE_EXAMPLE;
     assert_eq!(serde_json::from_str::<Value>(shown).expect("JSON"), vector["envelope"]);
     assert!(arrive_at(shown.as_bytes(), now(&vector)).is_ok());
 }
@@ -83,7 +85,7 @@ fn their_payloads_are_read() {
         panic!("{read:?}")
     };
     assert_eq!(request_id, "11111111-1111-1111-1111-111111111111");
-    assert_eq!(status, result::ResultStatus::Success);
+    assert_eq!(status, ResultStatus::Success);
     assert!(result.contains(data));
 }
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use rialto_client::agora::{Identity, MessageType, PublicKey};
-use rialto_protocols::agora::envelope::{self, Envelope};
-use rialto_protocols::agora::proof;
+use rialto_protocols::agora::wire::envelope::{self, Envelope};
+use rialto_protocols::agora::wire::signature;
 
 use super::super::error::CliError;
 use super::super::output;
@@ -72,7 +72,7 @@ fn document(signed: &str) -> Result<String, CliError> {
     let wrong = |bad: rialto_client::agora::Failure| failed(bad.message.to_string(), None);
     let json = envelope::read_json(signed.as_bytes()).map_err(wrong)?;
     let envelope = Envelope::read(&json).map_err(wrong)?;
-    let proof = proof::verify(&envelope).map_err(wrong)?;
+    let proof = signature::verify(&envelope).map_err(wrong)?;
     let about = verify::proof_json(&envelope, &proof);
     Ok(format!("{},\"envelope\":{signed}}}", about.to_string().trim_end_matches('}')))
 }

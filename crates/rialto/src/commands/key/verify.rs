@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use rialto_client::agora::{Failure, Millis, Timestamp};
-use rialto_protocols::agora::envelope::{self, Envelope};
+use rialto_protocols::agora::wire::envelope::{self, Envelope};
 use rialto_protocols::agora::{Proof, SignatureForm, prove};
 use rialto_protocols::kit::rfc3339;
 use serde_json::{Value, json};
@@ -86,13 +86,13 @@ fn time(text: &str) -> Result<Timestamp, String> {
 
 #[cfg(test)]
 mod tests {
-    use rialto_protocols::agora::examples::ENVELOPE;
+    use rialto_protocols::agora::wire::error::ENVELOPE_EXAMPLE;
 
     use super::*;
 
     #[test]
     fn the_published_vector_is_told_as_the_book_has_it() {
-        let json = envelope::read_json(ENVELOPE.as_bytes()).expect("JSON");
+        let json = envelope::read_json(ENVELOPE_EXAMPLE.as_bytes()).expect("JSON");
         let envelope = Envelope::read(&json).expect("an envelope");
         let now = time("2024-01-01T00:01:00Z").expect("a time");
         let proof =

@@ -1,0 +1,186 @@
+//! The table of operations, the extractors that they share, and `GET /agora`.
+
+pub mod agents;
+pub mod envelopes;
+pub mod inbox;
+pub mod requests;
+pub mod websocket;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use bytes::Bytes;
+
+use super::errors::{self, ErrorResponse};
+use super::wire::error::Failure;
+use super::wire::responses::HubInfo;
+use super::{BODY_MAX, VERSION};
+use crate::adapter::{Access, HubContext, Operation, body};
+use crate::kit::fields::Malformed;
+use crate::kit::query::Query;
+
+/// The operations of the protocol.
+pub const OPERATIONS: &[Operation<HubContext>] = &[
+    Operation::under_prefix("GET", "", Access::Public, "Show hub key and endpoints", || {
+        get(show_hub)
+    }),
+    Operation::under_prefix("POST", "", Access::Signed, "Send a signed envelope", || {
+        post(envelopes::post_envelope)
+    }),
+    Operation::under_prefix("POST", "/envelopes", Access::Signed, "Send a signed envelope", || {
+        post(envelopes::post_envelope)
+    }),
+    Operation::under_prefix(
+        "GET",
+        "/agents",
+        Access::Public,
+        "List agents and their capabilities",
+        || get(agents::list),
+    ),
+    Operation::under_prefix("GET", "/agents/{id}", Access::Public, "Show an agent's entry", || {
+        get(agents::show)
+    }),
+    Operation::under_prefix(
+        "POST",
+        "/agents/{id}",
+        Access::Signed,
+        "Send a signed envelope to an agent",
+        || post(envelopes::post_envelope_to_agent),
+    ),
+    Operation::under_prefix(
+        "GET",
+        "/inbox",
+        Access::Inbox,
+        "Stream the events of the reader's inbox",
+        || get(inbox::open_inbox),
+    ),
+    Operation::under_prefix(
+        "POST",
+        "/inbox/ack",
+        Access::Inbox,
+        "Acknowledge everything up to a position",
+        || post(inbox::ack),
+    ),
+    Operation::under_prefix(
+        "GET",
+        "/messages",
+        Access::Inbox,
+        "List a page of the reader's inbox",
+        || get(inbox::list_messages),
+    ),
+    Operation::under_prefix(
+        "GET",
+        "/requests/{id}",
+        Access::Inbox,
+        "Show the state of a request",
+        || get(requests::show),
+    ),
+    Operation::under_prefix(
+        "GET",
+        "/ws",
+        Access::Signed,
+        "Exchange envelopes over a WebSocket",
+        || get(websocket::open_socket),
+    ),
+];
+
+/// Paths relative to the hub's address.
+const ENDPOINTS: [(&str, &str); 7] = [
+    ("envelopes", "/agora/envelopes"),
+    ("agents", "/agora/agents"),
+    ("inbox", "/agora/inbox"),
+    ("messages", "/agora/messages"),
+    ("ack", "/agora/inbox/ack"),
+    ("requests", "/agora/requests/{id}"),
+    (WEBSOCKET, "/agora/ws"),
+];
+
+/// The endpoint that has another scheme.
+const WEBSOCKET: &str = "websocket";
+
+/// The hub's address with the scheme of WebSocket: `ws://` for `http://`, `wss://` for `https://`.
+fn websocket_url(hub_url: &str) -> String {
+    match hub_url.strip_prefix("http") {
+        Some(rest) => format!("ws{rest}"),
+        None => hub_url.to_owned(),
+    }
+}
+
+/// `GET /agora`: the hub's key and its endpoints.
+async fn show_hub(State(context): State<HubContext>) -> Response {
+    let url = |(name, path): (&str, &str)| {
+        let base = if name == WEBSOCKET {
+            websocket_url(&context.hub_url)
+        } else {
+            context.hub_url.clone()
+        };
+        (name.to_owned(), format!("{base}{path}"))
+    };
+    let about = HubInfo {
+        protocol: VERSION.to_owned(),
+        hub: context.agora.signer.did().to_owned(),
+        window_ms: context.agora.settings.window.0,
+        endpoints: ENDPOINTS.into_iter().map(url).collect(),
+    };
+    json_response(200, serde_json::to_string(&about).unwrap_or_default())
+}
+
+/// The whole body.
+pub struct BodyBytes(pub Bytes);
+
+impl FromRequest<HubContext> for BodyBytes {
+    type Rejection = ErrorResponse;
+
+    async fn from_request(request: Request, context: &HubContext) -> Result<Self, ErrorResponse> {
+        let (parts, body) = request.into_parts();
+        let limit = context.body_limit.min(BODY_MAX);
+        let body = body::read_body(&parts.headers, body, limit).await;
+        body.map(Self).map_err(|error| ErrorResponse::new(context, errors::from_edge(&error)))
+    }
+}
+
+/// The name in the path.
+pub struct PathParam(pub String);
+
+impl FromRequestParts<HubContext> for PathParam {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &HubContext,
+    ) -> Result<Self, Self::Rejection> {
+        // A path that is not valid UTF-8 matches no name.
+        let name = Path::<String>::from_request_parts(parts, context).await;
+        Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
+    }
+}
+
+/// The query of a URL.
+fn query(context: &HubContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
+    Query::read(raw.unwrap_or_default()).map_err(|bad| malformed(context, bad))
+}
+
+fn malformed(context: &HubContext, bad: Malformed) -> ErrorResponse {
+    ErrorResponse::new(context, Failure::from(bad))
+}
+
+/// JSON text as a response.
+pub fn json_response(status: u16, text: String) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (status, kind, Body::from(text)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_websocket_has_the_scheme_that_belongs_to_the_hubs() {
+        assert_eq!(websocket_url("http://127.0.0.1:7425"), "ws://127.0.0.1:7425");
+        assert_eq!(websocket_url("https://hub.example"), "wss://hub.example");
+    }
+}
