@@ -18,7 +18,7 @@ pub mod relay;
 #[cfg(feature = "server")]
 pub const ALL: &[&dyn adapter::ProtocolAdapter] = &[
     &registry::face::Registry,
-    &relay::face::Relay,
+    &relay::Relay,
     &agora::face::Agora,
     &openclaw::face::Openclaw,
     &clara::face::Clara,

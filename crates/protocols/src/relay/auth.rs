@@ -8,13 +8,12 @@ use axum::http::request::Parts;
 use bytes::Bytes;
 use rialto_core::agent::key::KeyHash;
 use rialto_core::id::AgentId;
+use rialto_core::world::World;
 use rialto_engine::keys::{Key, parse_bearer};
 use rialto_engine::{Engine, Idempotency};
 
-use super::codes::Code;
-use super::refusals::{self, ErrorResponse};
-use super::shape::Failure;
-use super::{BODY_MAX, ID};
+use super::errors::{self, ErrorResponse, error_response};
+use super::{BODY_MAX, Code, Failure, ID};
 use crate::adapter::caller::Caller;
 use crate::adapter::idempotency::RequestIdempotency;
 use crate::adapter::{HubContext, RequestHead, body};
@@ -56,17 +55,11 @@ pub struct BodyBytes(pub Bytes);
 /// The path parameter.
 pub struct PathParam(pub String);
 
-fn refuse(context: &HubContext, failure: Failure) -> ErrorResponse {
-    ErrorResponse::new(failure, context.engine.now())
-}
-
 /// A message refused because of its key gets the same form as any rejected message.
 fn refuse_at(context: &HubContext, parts: &Parts, failure: Failure) -> ErrorResponse {
-    let refused = refuse(context, failure);
-    match parts.uri.path().trim_start_matches("/relay") == "/messages" {
-        true => refused.into_rejected_message(),
-        false => refused,
-    }
+    let refused = error_response(context, failure);
+    let is_message = parts.uri.path().trim_start_matches("/relay") == "/messages";
+    if is_message { refused.into_rejected_message() } else { refused }
 }
 
 impl FromRequestParts<HubContext> for OptionalCaller {
@@ -78,7 +71,7 @@ impl FromRequestParts<HubContext> for OptionalCaller {
     ) -> Result<Self, ErrorResponse> {
         let caller = Caller::authenticate(&context.engine, &parts.headers, &parts.extensions);
         let caller =
-            caller.map_err(|bad| refuse_at(context, parts, refusals::from_key_rejection(bad)))?;
+            caller.map_err(|bad| refuse_at(context, parts, errors::from_key_rejection(bad)))?;
         let once = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
         Ok(Self { caller, idempotency: once })
     }
@@ -97,7 +90,7 @@ impl FromRequestParts<HubContext> for AgentOrOperator {
             Caller::Agent(id) => Ok(Self { agent: Some(id), once }),
             Caller::Operator => Ok(Self { agent: None, once }),
             Caller::Anonymous | Caller::FormerAgent(_) => {
-                Err(refuse_at(context, parts, refusals::unauthorized()))
+                Err(refuse_at(context, parts, errors::unauthorized()))
             }
         }
     }
@@ -110,9 +103,9 @@ impl AgentOrOperator {
             Ok(Caller::Agent(id)) => Some(id),
             Ok(Caller::Operator) => None,
             Ok(Caller::Anonymous | Caller::FormerAgent(_)) => {
-                return Err(refuse(context, refusals::unauthorized()));
+                return Err(error_response(context, errors::unauthorized()));
             }
-            Err(bad) => return Err(refuse(context, refusals::from_key_rejection(bad))),
+            Err(bad) => return Err(error_response(context, errors::from_key_rejection(bad))),
         };
         Ok(Self { agent, once: None })
     }
@@ -128,7 +121,7 @@ impl FromRequestParts<HubContext> for AgentCaller {
         let AgentOrOperator { agent, once } =
             AgentOrOperator::from_request_parts(parts, context).await?;
         // An operator key opens no inbox (R56).
-        let id = agent.ok_or_else(|| refuse(context, refusals::unauthorized()))?;
+        let id = agent.ok_or_else(|| error_response(context, errors::unauthorized()))?;
         Ok(Self { id, once })
     }
 }
@@ -145,7 +138,7 @@ impl FromRequestParts<HubContext> for OperatorCaller {
         let only = "operator key required; agents register with POST /register";
         match agent {
             None => Ok(Self { once }),
-            Some(_) => Err(refuse(context, Failure::new(Code::Forbidden, only))),
+            Some(_) => Err(error_response(context, Failure::new(Code::Forbidden, only))),
         }
     }
 }
@@ -188,7 +181,7 @@ impl FromRequest<HubContext> for BodyBytes {
         let (parts, body) = request.into_parts();
         let limit = context.body_limit.min(BODY_MAX);
         let body = body::read_body(&parts.headers, body, limit).await;
-        body.map(Self).map_err(|error| refuse_at(context, &parts, refusals::from_edge(&error)))
+        body.map(Self).map_err(|error| refuse_at(context, &parts, errors::from_edge(&error)))
     }
 }
 
@@ -202,7 +195,7 @@ pub fn is_key_valid(engine: &Engine, agent: AgentId, key: &KeyHash) -> bool {
 }
 
 /// The listed agent with this address.
-pub fn listed_agent(world: &rialto_core::world::World, canonical: &str) -> Option<AgentId> {
+pub fn listed_agent(world: &World, canonical: &str) -> Option<AgentId> {
     let id = world.agent_by_alias(ID, canonical)?;
     world.agent(id).filter(|agent| agent.active).map(|agent| agent.id)
 }

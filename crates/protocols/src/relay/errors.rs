@@ -7,11 +7,11 @@ use rialto_core::refusal::{Refusal, Retry};
 use rialto_core::time::Timestamp;
 use rialto_engine::Failure as EngineFailure;
 
-use super::codes::Code;
-use super::delivery::REJECTED;
-use super::shape::Failure;
-use crate::adapter::EdgeError;
+use super::wire::response::REJECTED;
+use super::{Code, Failure, InvalidBody};
 use crate::adapter::caller::KeyRejection;
+use crate::adapter::{EdgeError, HubContext};
+use crate::kit::fields::Malformed;
 
 /// A JSON response.
 pub fn json_response(status: u16, body: Vec<u8>) -> Response {
@@ -58,6 +58,24 @@ impl IntoResponse for ErrorResponse {
         }
         answer
     }
+}
+
+/// The result of a handler.
+pub type HandlerResult = Result<Response, ErrorResponse>;
+
+/// An error response with the current time.
+pub fn error_response(context: &HubContext, failure: impl Into<Failure>) -> ErrorResponse {
+    ErrorResponse::new(failure, context.engine.now())
+}
+
+/// An engine failure as an error response.
+pub fn engine_error(context: &HubContext, failure: EngineFailure) -> ErrorResponse {
+    error_response(context, from_engine(failure))
+}
+
+/// An error in a body or a query.
+pub fn malformed_error(context: &HubContext, bad: Malformed) -> ErrorResponse {
+    error_response(context, InvalidBody::from(bad))
 }
 
 /// The request has no valid key.
@@ -160,6 +178,16 @@ pub fn from_refusal(refusal: &Refusal) -> Failure {
         failure.retry_after_seconds = Some(u32::try_from(seconds).unwrap_or(u32::MAX));
     }
     failure
+}
+
+/// Adds to "turn already used" how to continue.
+pub fn with_turn_hint(failure: Failure) -> Failure {
+    if failure.code != Code::IdempotencyConflict {
+        return failure;
+    }
+    let hint = "this turn was already sent with a different envelope; increase turn_number";
+    let field = Some("/envelope/turn_number".into());
+    Failure { hint: Some(hint.into()), field, ..failure }
 }
 
 /// A refusal by the edge as an error.

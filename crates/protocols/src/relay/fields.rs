@@ -8,13 +8,13 @@ use rialto_core::job::{Cause, Job, Requester};
 use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
+use rialto_engine::run::JobRole;
 use uuid::Uuid;
 
-use super::envelope::Envelope;
-use super::event::Annotations;
-use super::skill::MESSAGE_SKILL;
-use super::wish::WorkTerms;
-use super::{ID, VERSION, receive, record, spoken, wording};
+use super::wire::envelope::write_annotated_receive_body;
+use super::wire::inbox::Annotations;
+use super::wire::work::{MESSAGE_SKILL, WorkTerms, json_as_text};
+use super::{Envelope, ID, VERSION, translate};
 use crate::adapter::HubContext;
 use crate::adapter::fidelity::{
     Field, FieldMap, FieldParts, FindJobFuture, MessageView, NeutralRequest, Part, TracedJob,
@@ -103,20 +103,21 @@ impl FieldMap for RelayFieldMap {
         let TracedJob { context, job, .. } = shown;
         let report = job.result.as_ref()?;
         let said = match (&report.output, report.cause) {
-            (Some(output), None) => spoken::json_as_text(output),
+            (Some(output), None) => json_as_text(output),
             (_, Some(Cause::TimedOut | Cause::WorkerLeft | Cause::Cancelled) | None) => {
                 return None;
             }
-            (_, Some(_)) => wording::error_text(report.text.as_deref().unwrap_or_default()),
+            (_, Some(_)) => translate::error_text(report.text.as_deref().unwrap_or_default()),
         };
-        let sender =
-            context.engine.with_world(|world| record::address_of(world, job.worker()).into_owned());
+        let sender = context
+            .engine
+            .with_world(|world| translate::address_of(world, job.worker()).into_owned());
         let envelope = ObjectWriter::new()
             .text("chorus_version", VERSION)
             .text("sender_id", &sender)
             .text("original_text", &said)
             .uuid("conversation_id", job.uuid);
-        Some(spoken(MessageView::from_json(ID, envelope.finish(), MADE), report.ok))
+        Some(as_result(MessageView::from_json(ID, envelope.finish(), MADE), report.ok))
     }
 
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
@@ -124,7 +125,7 @@ impl FieldMap for RelayFieldMap {
         let Requester::Agent(reader) = job.requester else { return None };
         let ok = job.result.as_ref().is_some_and(|report| report.ok);
         let told = worded(shown, reader, NoticeKind::Ended { job: job.id })?;
-        Some(spoken(MessageView::from_json(ID, told, TOLD), ok))
+        Some(as_result(MessageView::from_json(ID, told, TOLD), ok))
     }
 
     fn extras(&self, job: &Job) -> Option<String> {
@@ -154,10 +155,7 @@ impl FieldMap for RelayFieldMap {
             // Ended conversations are found by the jobs of the agent that started them, newest
             // first.
             let last = context.engine.with_world(|world| world.agent_state(by)?.last_requested);
-            let ended = context
-                .engine
-                .jobs_of(rialto_engine::run::JobRole::Requester, last, ENDED_MAX)
-                .await?;
+            let ended = context.engine.jobs_of(JobRole::Requester, last, ENDED_MAX).await?;
             Ok(ended.rows.iter().find(is_it).cloned())
         })
     }
@@ -170,12 +168,12 @@ impl FieldMap for RelayFieldMap {
         let json = ijson::read(bytes).map_err(|bad| bad.to_string())?;
         let inner = json.get("envelope").unwrap_or(&json);
         let envelope = Envelope::read(inner, ENVELOPE).map_err(|bad| bad.body.message())?;
-        let wish = WorkTerms::read(inner).map_err(|bad| bad.message())?;
+        let terms = WorkTerms::read(inner).map_err(|bad| bad.message())?;
         let side = sent(&json);
         let wanted = NeutralRequest {
-            skill: wish.skill.unwrap_or(MESSAGE_SKILL).to_owned(),
-            input: wish.input(&envelope, None),
-            budget: wish.budget,
+            skill: terms.skill.unwrap_or(MESSAGE_SKILL).to_owned(),
+            input: terms.input(&envelope, None),
+            budget: terms.budget,
             deadline: None,
             extras: side.extras(),
         };
@@ -192,8 +190,8 @@ impl FieldMap for RelayFieldMap {
         let envelope = ObjectWriter::new()
             .text("chorus_version", VERSION)
             .text("sender_id", BY_HUB)
-            .text("original_text", &spoken::json_as_text(&wanted.input))
-            .text("sender_culture", wording::DEFAULT_CULTURE)
+            .text("original_text", &json_as_text(&wanted.input))
+            .text("sender_culture", translate::DEFAULT_CULTURE)
             .uuid("conversation_id", Uuid::nil())
             .integer("turn_number", 1)
             .finish();
@@ -207,14 +205,14 @@ fn worded(shown: TracedJob<'_>, reader: AgentId, news: NoticeKind) -> Option<Str
     let TracedJob { context, job, .. } = shown;
     let at = job.assignment.map_or(job.opened_at, |turn| turn.since);
     let notice = Notice { id: NoticeId(0), to: Some(reader), position: 0, before: None, at, news };
-    let worded = |world: &World| wording::job_envelope(world, &notice, job);
+    let worded = |world: &World| translate::job_envelope(world, &notice, job);
     let worded = context.engine.with_world(worded)?;
     Some(annotated(&worded.envelope, &worded.annotations))
 }
 
 /// An envelope and its annotations, as an endpoint gets them.
 fn annotated(envelope: &str, annotations: &Annotations) -> String {
-    String::from_utf8(receive::write_annotated_receive_body(envelope, None, "", annotations))
+    String::from_utf8(write_annotated_receive_body(envelope, None, "", annotations))
         .unwrap_or_default()
 }
 
@@ -240,7 +238,7 @@ fn sent(json: &Json<'_>) -> MessageView {
 }
 
 /// Treats the text of a final message as output on success, and as a reason on failure.
-fn spoken(mut side: MessageView, ok: bool) -> MessageView {
+fn as_result(mut side: MessageView, ok: bool) -> MessageView {
     let text = side.fields.iter_mut().filter(|field| field.part == Part::Output && !ok);
     text.for_each(|field| field.part = Part::Reason);
     side

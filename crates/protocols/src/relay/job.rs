@@ -1,4 +1,5 @@
-//! Messages that request work: a message to an agent of another protocol becomes a job for it.
+//! Messages that are about jobs: a message to an agent of another protocol becomes a job for it, and a
+//! message in the conversation of a job is its worker's result.
 
 use std::sync::Arc;
 
@@ -7,27 +8,33 @@ use axum::response::Response;
 use rialto_core::agent::Agent;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
-use rialto_core::command::{Command, OpenJob, UnfitAgent};
+use rialto_core::command::{Command, JobRef, OpenJob, ReportResult, UnfitAgent};
 use rialto_core::id::AgentId;
-use rialto_core::job::{DEFAULT_PRIORITY, Job, Policy, Requester, Selection, State};
+use rialto_core::job::work::work_duration;
+use rialto_core::job::{Cause, DEFAULT_PRIORITY, Job, Policy, Requester, Selection, State};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::refusal::Refusal;
-use rialto_core::time::Millis;
+use rialto_core::time::{Millis, Timestamp};
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
-use super::codes::Code;
-use super::delivery::{DeliveryOutcome, DeliveryReport};
-use super::envelope::Envelope;
-use super::proof::AgentOrOperator;
-use super::routes::{HandlerResult, error_response};
-use super::send::SendRequest;
-use super::wish::WorkTerms;
-use super::{Failure, ID, InvalidBody, refusals, reply, shape, wording};
+use super::auth::AgentOrOperator;
+use super::errors::{
+    self, ErrorResponse, HandlerResult, engine_error, error_response, json_response, with_turn_hint,
+};
+use super::translate::error_text;
+use super::wire::reply::{self, Reply, ReplyStatus};
+use super::wire::response::{success_response, success_response_with};
+use super::wire::send::SendRequest;
+use super::wire::work::WorkTerms;
+use super::{Code, DeliveryOutcome, DeliveryReport, Envelope, Failure, ID, InvalidBody};
 use crate::adapter::HubContext;
+use crate::adapter::delivery_result::is_refusal_status;
 use crate::adapter::input_check::{self, InputCheck};
 use crate::kit::ijson;
+use crate::kit::object::ObjectWriter;
 
 /// The header with the id of the job that an answer is about (B18).
 const JOB_HEADER: &str = "rialto-job";
@@ -42,7 +49,7 @@ pub async fn open_job(
     worker: &Arc<Agent>,
     send: &SendRequest<'_>,
     delay: Option<Millis>,
-) -> Result<Option<Response>, refusals::ErrorResponse> {
+) -> Result<Option<Response>, ErrorResponse> {
     let rejected = |failure: Failure| error_response(context, failure).into_rejected_message();
     let json = ijson::read(send.envelope.raw().as_bytes());
     let json = json.map_err(|unreadable| rejected(InvalidBody::from(unreadable).into()))?;
@@ -94,11 +101,7 @@ impl JobOrder<'_> {
         match context.engine.run_once(order, by.once).await {
             Ok(ran) => {
                 let Answer::Job { job, repeated } = ran.answer else {
-                    return Err(error_response(
-                        context,
-                        refusals::from_engine(EngineFailure::Fault),
-                    )
-                    .into_rejected_message());
+                    return Err(engine_error(context, EngineFailure::Fault).into_rejected_message());
                 };
                 let held = self.delay.is_some() && !repeated;
                 Ok(job_response(context, job.uuid, outcome(&job), repeated || ran.replayed, held))
@@ -107,11 +110,10 @@ impl JobOrder<'_> {
                 let detail = flaw.unwrap_or_else(|| words(&refusal, self.terms.budget));
                 Ok(answered_no(context, &detail))
             }
-            Err(failure) => Err(error_response(
-                context,
-                super::routes::messages::with_turn_hint(refusals::from_engine(failure)),
-            )
-            .into_rejected_message()),
+            Err(failure) => {
+                Err(error_response(context, with_turn_hint(errors::from_engine(failure)))
+                    .into_rejected_message())
+            }
         }
     }
 
@@ -222,10 +224,10 @@ fn costs(price: Credits) -> String {
 fn no_such_skill(worker: &Agent, skill: &str) -> String {
     let known: Vec<&str> =
         worker.skills_for_other_protocols().map(|one| one.name.as_str()).collect();
-    match known.is_empty() {
-        true => format!("the agent has no skill {skill:?} and offers no other"),
-        false => format!("the agent has no skill {skill:?}; it offers {}", known.join(", ")),
+    if known.is_empty() {
+        return format!("the agent has no skill {skill:?} and offers no other");
     }
+    format!("the agent has no skill {skill:?}; it offers {}", known.join(", "))
 }
 
 /// The response to the sender of a message that is work; its trace id is the job's id.
@@ -239,10 +241,10 @@ pub fn job_response(
     context.relay.delivery_counts.count(&outcome);
     let trace_id = job.to_string();
     let delivery = DeliveryReport { outcome, trace_id: &trace_id, loop_guard };
-    let body = shape::success_response_with(context.engine.now(), delivery.size_hint(), |out| {
+    let body = success_response_with(context.engine.now(), delivery.size_hint(), |out| {
         delivery.write(out)
     });
-    let mut answer = refusals::json_response(delivery.status(), body);
+    let mut answer = json_response(delivery.status(), body);
     let headers = answer.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&trace_id) {
         headers.insert(JOB_HEADER, id);
@@ -255,17 +257,172 @@ pub fn job_response(
 
 /// The agent's refusal, written for it: nothing was stored (docs/requirements.md, section 6).
 fn answered_no(context: &HubContext, detail: &str) -> Response {
-    let reply = wording::error_text(detail);
+    let reply = error_text(detail);
     // Clients read a trace id from every 200; this one cannot be looked up.
     let trace = context.engine.random().new_uuid();
     let data =
         format!(r#"{{"delivery":"rejected","receiver_response":{reply},"trace_id":"{trace}"}}"#);
     let now = context.engine.now();
     if !context.relay.settings.failed_is_error {
-        return refusals::json_response(200, shape::success_response(&data, now));
+        return json_response(200, success_response(&data, now));
     }
     let failure = Failure::new(Code::AdaptationFailed, detail.to_owned());
     // As in every answer whose cause is on the receiver's side.
     let failure = Failure { status: 502, data: Some(data.into()), ..failure };
-    refusals::json_response(failure.status, failure.write(now))
+    json_response(failure.status, failure.write(now))
+}
+
+/// The job whose conversation an envelope belongs to, if it can be one.
+pub fn job_of_conversation(envelope: &Envelope<'_>) -> Option<Uuid> {
+    let id = envelope.conversation_id?;
+    id.parse::<Hyphenated>().ok().map(Hyphenated::into_uuid)
+}
+
+/// Whether a job is an agent's work, or was until it was reassigned.
+pub fn is_work_of(job: &Job, agent: AgentId) -> bool {
+    job.worker() == Some(agent) || job.declined.contains(&agent)
+}
+
+/// Whether a message is for the job's requester. A message to a third party under the job's id is
+/// not a result; a guest has no address.
+pub fn is_for_requester(job: &Job, to: Option<AgentId>) -> bool {
+    match job.requester {
+        Requester::Agent(agent) => to.is_none_or(|to| to == agent),
+        Requester::Guest(_) => to.is_none(),
+    }
+}
+
+/// Takes an envelope as a worker's result: its next message to the requester in that conversation
+/// is the result (X10).
+pub async fn take_result(
+    context: &HubContext,
+    by: AgentOrOperator,
+    worker: AgentId,
+    job: &Job,
+    envelope: &Envelope<'_>,
+) -> HandlerResult {
+    if job.worker() != Some(worker) {
+        return Err(error_response(context, over(&job.state)).into_rejected_message());
+    }
+    let now = context.engine.now();
+    let reply = Reply::read(envelope.original_text.as_bytes());
+    let order = match reply.and_then(|reply| WorkerError::read(&reply, envelope.raw())) {
+        Some(said) => report_failure(job, worker, &said, now),
+        None => succeeded(job, worker, envelope, now),
+    };
+    match context.engine.run_once(order, by.once).await {
+        Ok(ran) => {
+            let repeated = ran.replayed || matches!(ran.answer, Answer::Job { repeated: true, .. });
+            Ok(job_response(
+                context,
+                job.uuid,
+                DeliveryOutcome::Delivered { reply: reply::OK },
+                repeated,
+                false,
+            ))
+        }
+        Err(EngineFailure::Refused(Refusal::WrongState { state: is })) => {
+            Err(error_response(context, over(&is)).into_rejected_message())
+        }
+        Err(failure) => Err(engine_error(context, failure).into_rejected_message()),
+    }
+}
+
+/// The job has its result, or no longer belongs to the sender.
+fn over(is: &State) -> Failure {
+    let refusal = Refusal::WrongState { state: *is };
+    let hint = "the job of this conversation_id has ended or was taken back; to write about \
+                something else, use another conversation_id";
+    Failure {
+        field: Some("/envelope/conversation_id".into()),
+        hint: Some(hint.into()),
+        ..errors::from_engine(refusal.into())
+    }
+}
+
+fn succeeded(job: &Job, by: AgentId, envelope: &Envelope<'_>, now: Timestamp) -> Command {
+    let output = ObjectWriter::new().text("text", envelope.original_text).finish();
+    Command::ReportResult(Box::new(ReportResult {
+        ok: true,
+        output: Some(output),
+        ..report(job, by, Digest::of(&[envelope.raw().as_bytes()]), now)
+    }))
+}
+
+/// A worker's report that it could not do the work.
+#[derive(Clone, Debug)]
+pub struct WorkerError {
+    code: String,
+    detail: String,
+    /// It did not accept the work.
+    refused: bool,
+    /// The digest of its whole report.
+    content: Digest,
+}
+
+impl WorkerError {
+    /// The error in a reply, if it has one; `whole` is the text that identifies a repeat.
+    pub fn read(reply: &Reply<'_>, whole: &str) -> Option<Self> {
+        let ReplyStatus::Error { code, detail } = reply.status() else { return None };
+        let refused =
+            matches!(Code::read(code), Some(Code::InvalidEnvelope | Code::UnsupportedVersion));
+        let content = Digest::of(&[whole.as_bytes()]);
+        Some(Self { code: code.clone(), detail: detail.clone(), refused, content })
+    }
+
+    /// An endpoint's answer to work that was posted to it. A status that refuses the request is a
+    /// refusal, unless the endpoint says explicitly that the work failed.
+    pub fn from_http_answer(reply: &Reply<'_>, status: u16) -> Option<Self> {
+        if let Some(said) = Self::read(reply, reply.raw()) {
+            let failed = Code::read(&said.code) == Some(Code::AdaptationFailed);
+            let refused = said.refused || is_refusal_status(status) && !failed;
+            return Some(Self { refused, ..said });
+        }
+        // A 5xx without an error of this protocol means that the worker was not reached, and is
+        // retried.
+        let refused = (400..500).contains(&status) && *reply.status() == ReplyStatus::Other;
+        refused.then(|| Self {
+            code: String::new(),
+            detail: format!("the agent's endpoint answered HTTP {status}"),
+            refused: true,
+            content: Digest::of(&[reply.raw().as_bytes()]),
+        })
+    }
+}
+
+/// A worker that could not read the work, or did not accept it, has not failed; everything else is
+/// a failure (B16). Its own text is kept (B7).
+pub fn report_failure(job: &Job, by: AgentId, said: &WorkerError, now: Timestamp) -> Command {
+    let refused = said.refused;
+    // The next worker gets it at once, and this one's text is not passed on.
+    if refused && job.policy.next_when_declined {
+        return Command::Decline { job: JobRef::Id(job.id), by, epoch: None, reason: None };
+    }
+    let text = [said.detail.as_str(), &said.code].into_iter().find(|text| !text.is_empty());
+    let text = text.unwrap_or("the agent could not complete the job").to_owned();
+    let cause = if refused { Cause::Policy } else { Cause::Execution };
+    Command::ReportResult(Box::new(ReportResult {
+        ok: false,
+        cause: Some(cause),
+        text: Some(text),
+        ..report(job, by, said.content, now)
+    }))
+}
+
+fn report(job: &Job, by: AgentId, content: Digest, now: Timestamp) -> ReportResult {
+    ReportResult {
+        job: JobRef::Id(job.id),
+        by,
+        epoch: None,
+        ok: false,
+        no_response: false,
+        output: None,
+        // The agreed price is paid.
+        cost: Credits::MAX,
+        took: work_duration(job, now),
+        cause: None,
+        text: None,
+        meta: None,
+        content,
+    }
 }

@@ -10,10 +10,9 @@ use rialto_core::time::Timestamp;
 use rialto_engine::delivery::{self, AttemptResult, AttemptStatus, DeliveryEncoder, retry};
 use tokio::sync::watch;
 
-use super::codes::Code;
-use super::courier::{RelayEncoder, is_gone, read_answer};
-use super::delivery::DeliveryOutcome;
+use super::{RelayEncoder, is_gone, read_answer};
 use crate::adapter::HubContext;
+use crate::relay::{Code, DeliveryOutcome};
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

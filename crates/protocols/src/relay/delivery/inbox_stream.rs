@@ -7,11 +7,13 @@ use rialto_core::id::AgentId;
 use rialto_core::job::Job;
 use rialto_core::notice::{Notice, NoticeKind};
 
-use super::event::{self, ConnectedEvent};
-use super::wording::is_obsolete;
-use super::{ID, letter, proof, record};
+use super::write_event;
 use crate::adapter::HubContext;
 use crate::adapter::inbox_stream::{self, InboxEncoder, JobsById};
+use crate::relay::ID;
+use crate::relay::auth::is_key_valid;
+use crate::relay::translate::{self, is_obsolete};
+use crate::relay::wire::inbox::{ConnectedEvent, write_ping};
 
 /// An open inbox stream.
 pub type RelayInboxStream = inbox_stream::InboxStream<EventEncoder>;
@@ -23,14 +25,14 @@ impl InboxEncoder for EventEncoder {
     const NEEDS_JOBS: bool = true;
 
     fn is_authorized(&self, context: &HubContext, agent: AgentId) -> bool {
-        proof::is_key_valid(&context.engine, agent, &self.0)
+        is_key_valid(&context.engine, agent, &self.0)
     }
 
     fn encode_connected(&self, context: &HubContext, agent: AgentId, after: u64) -> Bytes {
         let mut out = Vec::with_capacity(256);
         context.engine.with_world(|world| {
             let backlog = world.inbox(agent).head.saturating_sub(after);
-            let agent_id = record::address_of(world, Some(agent));
+            let agent_id = translate::address_of(world, Some(agent));
             ConnectedEvent { agent_id: &agent_id, resume_from: after, backlog }.write(&mut out);
         });
         out.into()
@@ -38,7 +40,7 @@ impl InboxEncoder for EventEncoder {
 
     fn encode_ping(&self) -> Bytes {
         let mut out = Vec::with_capacity(8);
-        event::write_ping(&mut out);
+        write_ping(&mut out);
         out.into()
     }
 
@@ -53,8 +55,8 @@ impl InboxEncoder for EventEncoder {
         hand_over(context, notice, job);
         context.engine.with_world(|world| {
             let reader = notice.to.and_then(|to| world.agent(to));
-            let format = reader.and_then(|agent| record::envelope_format(agent));
-            letter::write_event(out, context, world, notice, job, format);
+            let format = reader.and_then(|agent| translate::envelope_format(agent));
+            write_event(out, context, world, notice, job, format);
         });
     }
 }
@@ -96,15 +98,15 @@ mod tests {
     use rialto_engine::secret::HubSecret;
     use rialto_engine::store::memory::MemoryStore;
     use rialto_engine::{Engine, EngineParts};
-
     use tokio::time::Instant;
 
     use super::*;
     use crate::adapter::inbox_stream::StreamStart;
     use crate::adapter::shutdown::Shutdown;
     use crate::adapter::{HubContextParts, Unlimited};
-    use crate::relay::event::MessageFlags;
-    use crate::relay::{ID, RelayState, Settings, stored};
+    use crate::relay::message::write_stored_message;
+    use crate::relay::wire::inbox::MessageFlags;
+    use crate::relay::{RelayState, Settings};
 
     fn context() -> HubContext {
         let setup = EngineParts {
@@ -149,7 +151,7 @@ mod tests {
             skills: Vec::new(),
             terms: Default::default(),
             status: None,
-            card: record::write_stored_card("bob@chorus", None, None),
+            card: translate::write_stored_card("bob@chorus", None, None),
             key: Some(key.hash()),
             rotate_key: false,
         };
@@ -189,8 +191,7 @@ mod tests {
         let to = feed.agent;
         let send = async |text: &str, delay: Option<Millis>| {
             let marks = MessageFlags { loop_guard: delay, ..MessageFlags::default() };
-            let body =
-                stored::write_stored_message(&format!(r#"{{"original_text":"{text}"}}"#), marks);
+            let body = write_stored_message(&format!(r#"{{"original_text":"{text}"}}"#), marks);
             let order = SendMessage {
                 from: None,
                 to,

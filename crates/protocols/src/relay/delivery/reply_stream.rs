@@ -20,13 +20,11 @@ use rialto_engine::delivery::{
 use tokio::sync::mpsc;
 
 use super::attempt::describe_retry;
-use super::codes::Code;
-use super::courier::{RelayEncoder, is_gone, read_answer};
-use super::delivery::{DeliveryOutcome, DeliveryReport};
-use super::reply::OK;
-use super::stream::{self as words, ReplyEvent};
+use super::{RelayEncoder, is_gone, read_answer};
 use crate::adapter::HubContext;
 use crate::kit::sse::Parser;
+use crate::relay::wire::reply::{OK, ReplyEvent, write_delivery_event};
+use crate::relay::{Code, DeliveryOutcome, DeliveryReport};
 
 /// How many events are buffered for the sender.
 const UNDER_WAY: usize = 16;
@@ -143,7 +141,7 @@ impl ReceiverCall {
         self.hub_context.relay.delivery_counts.count(&outcome);
         let trace = self.hub_context.relay.trace_ids.of(self.notice).to_string();
         let told = DeliveryReport { outcome, trace_id: &trace, loop_guard: false };
-        let _ = self.tell(|out| words::write_delivery_event(out, &told)).await;
+        let _ = self.tell(|out| write_delivery_event(out, &told)).await;
     }
 
     async fn hear(&self, push: &Delivery) -> StreamEnd {

@@ -11,24 +11,28 @@ use rialto_core::command::{Actor, Command, Registration};
 use rialto_core::id::AgentId;
 use rialto_core::refusal::Refusal;
 use rialto_core::world::World;
+use rialto_engine::Idempotency;
 use rialto_engine::keys::{Key, KeyKind};
 
-use super::{
-    HandlerResult, engine_error, error_response, malformed_error, read_address, read_query, success,
-};
+use super::{read_address, read_query, success};
 use crate::adapter::caller::Caller;
 use crate::adapter::{HubContext, NewAgent, RowsRead, make_aliases};
 use crate::kit::budget::ByteBudget;
+use crate::kit::fields::Malformed;
 use crate::kit::ijson;
 use crate::kit::query::Query;
-use crate::relay::proof::{
+use crate::relay::auth::{
     AgentOrOperator, BodyBytes, OperatorCaller, OptionalCaller, PathParam, PresentedKey,
     listed_agent,
 };
-use crate::relay::refusals::{self, ErrorResponse};
-use crate::relay::register::{RegisterBody, RegisteredBy};
-use crate::relay::shape::{self, write_json_string};
-use crate::relay::{Address, CONFUSABLES, Code, Failure, ID, InvalidBody, examples, record, skill};
+use crate::relay::errors::{
+    self, ErrorResponse, HandlerResult, engine_error, error_response, malformed_error,
+};
+use crate::relay::wire::error::REGISTRATION_EXAMPLE;
+use crate::relay::wire::registration::{RegisterBody, RegisteredBy};
+use crate::relay::wire::response::{page_response, write_json_string};
+use crate::relay::wire::work::message_skill;
+use crate::relay::{Address, AgentCard, CONFUSABLES, Code, Failure, ID, InvalidBody, translate};
 
 /// How many agents one page has.
 const PAGE: i64 = 1_000;
@@ -61,7 +65,7 @@ pub async fn register(
     Ok(success(&context, if created { 201 } else { 200 }, |out| {
         context.engine.with_world(|world| {
             out.extend_from_slice(b"{\"agent_id\":");
-            write_json_string(out, &record::address(world, &agent));
+            write_json_string(out, &translate::address(world, &agent));
             if let Some(key) = key {
                 out.extend_from_slice(b",\"api_key\":");
                 write_json_string(out, key.expose());
@@ -71,7 +75,7 @@ pub async fn register(
                 write_json_string(out, &secret);
             }
             out.extend_from_slice(b",\"registration\":");
-            record::write_record(out, &context.engine, world, &agent, true);
+            translate::write_record(out, &context.engine, world, &agent, true);
             out.push(b'}');
         });
     }))
@@ -88,7 +92,7 @@ pub async fn register_as_operator(
     let RegisteredAgent { agent, created, .. } = enrolled;
     Ok(success(&context, if created { 201 } else { 200 }, |out| {
         let engine = &context.engine;
-        engine.with_world(|world| record::write_record(out, engine, world, &agent, true));
+        engine.with_world(|world| translate::write_record(out, engine, world, &agent, true));
     }))
 }
 
@@ -106,10 +110,10 @@ async fn enrol(
     by: RegisteredBy,
     actor: Actor,
     key: Option<&Key>,
-    once: Option<rialto_engine::Idempotency>,
+    once: Option<Idempotency>,
 ) -> Result<RegisteredAgent, ErrorResponse> {
     let unreadable =
-        |bad| error_response(context, InvalidBody::from(bad).with_example(examples::REGISTRATION));
+        |bad| error_response(context, InvalidBody::from(bad).with_example(REGISTRATION_EXAMPLE));
     let json = ijson::read(body).map_err(unreadable)?;
     let wire = RegisterBody::read(&json, by, &context.relay.settings.host);
     let wire = wire.map_err(|bad| error_response(context, bad))?;
@@ -148,10 +152,10 @@ async fn enrol(
         name: wire.address.name().to_owned(),
         endpoint: wire.endpoint.map(str::to_owned),
         liveness,
-        skills: vec![skill::message_skill()],
+        skills: vec![message_skill()],
         terms: Default::default(),
         status: None,
-        card: record::write_stored_card(
+        card: translate::write_stored_card(
             wire.address.display(),
             wire.card.as_ref().map(|c| c.raw()),
             wire.format,
@@ -174,7 +178,8 @@ async fn enrol(
 fn looks_like_another(context: &HubContext, address: &Address<'_>) -> bool {
     context.engine.with_world(|world| {
         let own = world.agent_by_alias(ID, address.canonical());
-        let shown = own.and_then(|id| world.agent(id)).map(|agent| record::address(world, agent));
+        let shown =
+            own.and_then(|id| world.agent(id)).map(|agent| translate::address(world, agent));
         let other = world
             .agent_by_alias(CONFUSABLES, &address.display_skeleton())
             .filter(|id| Some(*id) != own);
@@ -222,10 +227,8 @@ pub async fn list(
     let mut data = page.data;
     data.push(b']');
     let data = String::from_utf8(data).unwrap_or_default();
-    let mut answer = refusals::json_response(
-        200,
-        shape::page_response(&data, next.as_deref(), context.engine.now()),
-    );
+    let mut answer =
+        errors::json_response(200, page_response(&data, next.as_deref(), context.engine.now()));
     let looked_at = usize::try_from(page.last.saturating_sub(after)).unwrap_or(usize::MAX);
     answer.extensions_mut().insert(RowsRead(looked_at));
     Ok(answer)
@@ -269,7 +272,9 @@ impl AgentPage {
             }
             let (mut text, engine) = (Vec::new(), &context.engine);
             let shown = sees_endpoint(context, caller, agent);
-            engine.with_world(|world| record::write_record(&mut text, engine, world, agent, shown));
+            engine.with_world(|world| {
+                translate::write_record(&mut text, engine, world, agent, shown)
+            });
             if !self.budget.take(text.len()) {
                 return self.rest = PageEnd::Full;
             }
@@ -294,8 +299,8 @@ struct AgentFilter<'q> {
 }
 
 impl<'q> AgentFilter<'q> {
-    fn read(query: &'q Query) -> Result<Self, crate::kit::fields::Malformed> {
-        let wrong = |field: &str, message: &str| crate::kit::fields::Malformed {
+    fn read(query: &'q Query) -> Result<Self, Malformed> {
+        let wrong = |field: &str, message: &str| Malformed {
             field: format!("?{field}"),
             message: format!("{field} {message}"),
         };
@@ -322,9 +327,11 @@ impl<'q> AgentFilter<'q> {
     /// Everything that can be checked without reading the card.
     fn fits(&self, context: &HubContext, world: &World, agent: &Agent) -> bool {
         self.protocol.is_none_or(|protocol| agent.home.as_str() == protocol)
-            && self.online.is_none_or(|on| record::is_online(&context.engine, world, agent) == on)
+            && self
+                .online
+                .is_none_or(|on| translate::is_online(&context.engine, world, agent) == on)
             && self.text.as_deref().is_none_or(|text| {
-                record::address(world, agent).to_lowercase().contains(text)
+                translate::address(world, agent).to_lowercase().contains(text)
                     || agent.name.to_lowercase().contains(text)
             })
     }
@@ -334,9 +341,9 @@ impl<'q> AgentFilter<'q> {
         if self.culture.is_none() && self.language.is_none() {
             return true;
         }
-        let text = record::public_card(agent);
+        let text = translate::public_card(agent);
         let Ok(json) = ijson::read(text.as_bytes()) else { return false };
-        let Ok(card) = crate::relay::AgentCard::read(&json, "") else { return false };
+        let Ok(card) = AgentCard::read(&json, "") else { return false };
         self.culture.is_none_or(|culture| card.culture().eq_ignore_ascii_case(culture))
             && self.language.is_none_or(|language| {
                 card.languages().iter().any(|one| one.eq_ignore_ascii_case(language))
@@ -363,7 +370,7 @@ pub async fn show(
         let id = read_address(&context, &id)
             .and_then(|address| listed_agent(world, address.canonical()))?;
         let agent = world.agent(id)?;
-        record::write_record(
+        translate::write_record(
             &mut found,
             engine,
             world,
@@ -372,10 +379,10 @@ pub async fn show(
         );
         Some(())
     });
-    match found.is_empty() {
-        true => Err(error_response(&context, refusals::agent_not_found())),
-        false => Ok(success(&context, 200, |out| out.extend_from_slice(&found))),
+    if found.is_empty() {
+        return Err(error_response(&context, errors::agent_not_found()));
     }
+    Ok(success(&context, 200, |out| out.extend_from_slice(&found)))
 }
 
 /// `DELETE /agents/{id}`: removes the agent from the lists; the id stays reserved.
@@ -388,12 +395,12 @@ pub async fn unregister(
         let address = read_address(&context, &id)?;
         let agent = listed_agent(world, address.canonical())?;
         let agent = world.agent(agent)?;
-        Some((agent.id, agent.home, record::address(world, agent).into_owned()))
+        Some((agent.id, agent.home, translate::address(world, agent).into_owned()))
     });
     let Some((agent, home, shown)) = found else { return Ok(gone(&context, false, &id)) };
     // Another caller's agent does not exist for it; an alias is deleted in its home protocol.
     if by.agent.is_some_and(|own| own != agent) || home != ID {
-        return Err(error_response(&context, refusals::agent_not_found()));
+        return Err(error_response(&context, errors::agent_not_found()));
     }
     let by_operator = by.agent.is_none();
     match context.engine.run_once(Command::Remove { agent, by_operator }, by.once).await {
@@ -421,10 +428,10 @@ pub async fn mint_key(
     let found = context.engine.with_world(|world| {
         let agent =
             world.agent(world.agent_by_alias(ID, read_address(&context, &id)?.canonical())?)?;
-        (agent.home == ID).then(|| (agent.id, record::address(world, agent).into_owned()))
+        (agent.home == ID).then(|| (agent.id, translate::address(world, agent).into_owned()))
     });
     let (agent, shown) =
-        found.ok_or_else(|| error_response(&context, refusals::agent_not_found()))?;
+        found.ok_or_else(|| error_response(&context, errors::agent_not_found()))?;
     let key = Key::from_random(KeyKind::Relay, context.engine.random().new_key_bytes());
     let (holder, hash) = (Holder::Agent(agent), key.hash());
     let order = Command::IssueKey { holder, hash, retire_others: true, by_operator: true };

@@ -1,29 +1,34 @@
-//! `GET /agent/messages`: the messages an agent sent and received, oldest first.
-//!
-//! A page ends when it is long enough. `metadata.next_cursor` then leads to later messages.
+//! Past messages: the list of an agent's own, and the state of one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
+use rialto_core::command::JobRef;
 use rialto_core::id::{AgentId, NoticeId};
+use rialto_core::job::{Job, State as JobState};
 use rialto_core::notice::{CompletedDelivery, Notice, NoticeKind};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use rialto_engine::store::{Reader, Row, RowKey, StoreError};
+use uuid::fmt::Hyphenated;
 
-use super::{HandlerResult, engine_error, malformed_error, read_query};
+use super::{read_query, success};
 use crate::adapter::inbox_stream::load_jobs;
 use crate::adapter::{HubContext, RowsRead};
 use crate::kit::budget::{ANSWER_BYTES, ByteBudget};
 use crate::kit::fields::Malformed;
+use crate::kit::object::ObjectWriter;
 use crate::kit::query::Query;
 use crate::kit::rfc3339;
-use crate::relay::letter::OutgoingEnvelope;
-use crate::relay::proof::AgentCaller;
-use crate::relay::shape::{self, write_json_string};
-use crate::relay::state::{self, MessageState as Standing};
-use crate::relay::{record, refusals};
+use crate::relay::auth::{AgentCaller, PathParam};
+use crate::relay::delivery::OutgoingEnvelope;
+use crate::relay::errors::{
+    ErrorResponse, HandlerResult, engine_error, error_response, json_response, malformed_error,
+};
+use crate::relay::message::{self, MessageState};
+use crate::relay::wire::response::{page_response, write_json_string};
+use crate::relay::{Code, Failure, ID, translate};
 
 /// The default and the maximum number of messages on one page.
 const LIMIT: i64 = 100;
@@ -60,7 +65,9 @@ impl HistoryQuery {
 
 type HistoryRows = Vec<(Arc<Notice>, Option<CompletedDelivery>)>;
 
-pub async fn list(
+/// `GET /agent/messages`: the messages an agent sent and received, oldest first. A page ends when it
+/// is long enough; `metadata.next_cursor` then leads to later messages.
+pub async fn list_messages(
     State(context): State<HubContext>,
     by: AgentCaller,
     RawQuery(raw): RawQuery,
@@ -87,9 +94,10 @@ pub async fn list(
         found.sort_by_key(|notice| notice.id);
         let more = left_out.is_some() || found.len() > wanted.limit;
         let spare = found.len().saturating_sub(wanted.limit);
-        match wanted.newest() {
-            true => drop(found.drain(..spare)),
-            false => found.truncate(wanted.limit),
+        if wanted.newest() {
+            found.drain(..spare);
+        } else {
+            found.truncate(wanted.limit);
         }
         let mut rows: HistoryRows = Vec::with_capacity(found.len());
         for notice in found {
@@ -114,11 +122,11 @@ pub async fn list(
         let jobs = jobs.map_err(|failure| engine_error(&context, failure))?;
         let job = notice.news.job().and_then(|job| jobs.get(&job)).map(|job| &**job);
         let mut text = Vec::new();
-        let handed_over = state::is_handed_over(&context, &notice);
+        let handed_over = message::is_handed_over(&context, &notice);
         context.engine.with_world(|world| {
             if let Some(envelope) = OutgoingEnvelope::of(world, &notice, job) {
-                let standing = state::derive_state(world, &notice, arrival, false, handed_over);
-                write(&mut text, &context, world, by.id, &envelope, &notice, &standing);
+                let state = message::derive_state(world, &notice, arrival, false, handed_over);
+                write_message(&mut text, &context, world, by.id, &envelope, &notice, &state);
             }
         });
         if !text.is_empty() && !budget.take(text.len()) {
@@ -134,8 +142,8 @@ pub async fn list(
     let next = last.filter(|_| (more || cut) && !wanted.newest()).map(|(_, id)| id.to_string());
     let data = [b"[".as_slice(), &texts.join(&b","[..]), b"]"].concat();
     let data = String::from_utf8(data).unwrap_or_default();
-    let page = shape::page_response(&data, next.as_deref(), context.engine.now());
-    let mut answer = refusals::json_response(200, page);
+    let page = page_response(&data, next.as_deref(), context.engine.now());
+    let mut answer = json_response(200, page);
     answer.extensions_mut().insert(RowsRead(rows_read));
     Ok(answer)
 }
@@ -202,27 +210,27 @@ fn is_said(news: &NoticeKind) -> bool {
     matches!(news, Message { .. } | Assigned { .. } | Unassigned { .. } | Ended { .. })
 }
 
-fn write(
+fn write_message(
     out: &mut Vec<u8>,
     context: &HubContext,
     world: &World,
     reader: AgentId,
     envelope: &OutgoingEnvelope<'_>,
     notice: &Notice,
-    standing: &Standing,
+    state: &MessageState,
 ) {
     let received = notice.to == Some(reader);
     let id = if received { notice.position.to_string() } else { "null".to_owned() };
-    let via = match standing {
-        Standing::Delivered { .. } | Standing::Acked { attempts: 1.., .. } => "webhook",
-        Standing::Streamed | Standing::Acked { .. } => "sse",
-        Standing::Queued | Standing::Failed { .. } | Standing::Expired => "queued",
+    let via = match state {
+        MessageState::Delivered { .. } | MessageState::Acked { attempts: 1.., .. } => "webhook",
+        MessageState::Streamed | MessageState::Acked { .. } => "sse",
+        MessageState::Queued | MessageState::Failed { .. } | MessageState::Expired => "queued",
     };
     out.extend_from_slice(format!("{{\"id\":{id}").as_bytes());
     for (name, value) in [
         (",\"trace_id\":", context.relay.trace_ids.of(notice.id).to_string().as_str()),
         (",\"sender_id\":", &envelope.sender_id),
-        (",\"receiver_id\":", &record::address_of(world, notice.to)),
+        (",\"receiver_id\":", &translate::address_of(world, notice.to)),
         (",\"delivered_via\":", via),
         (",\"timestamp\":", &rfc3339::format_millis(notice.at)),
     ] {
@@ -233,4 +241,57 @@ fn write(
     out.extend_from_slice(envelope.envelope.as_bytes());
     envelope.annotations.write(out);
     out.push(b'}');
+}
+
+/// `GET /messages/{trace_id}`: the state of a message, for its sender and its receiver.
+pub async fn show_message(
+    State(context): State<HubContext>,
+    by: AgentCaller,
+    PathParam(trace): PathParam,
+) -> HandlerResult {
+    let unknown = || error_response(&context, Failure::new(Code::NotFound, "message not found"));
+    let Some(notice) = context.relay.trace_ids.read_text(&trace) else {
+        let job = find_job(&context, by.id, &trace).await?.ok_or_else(unknown)?;
+        let shown = context.engine.with_world(|world| write_job(world, &job));
+        return Ok(success(&context, 200, |out| out.extend_from_slice(shown.as_bytes())));
+    };
+    let found = message::load_message(&context, notice).await;
+    let found = found.map_err(|failure| engine_error(&context, failure))?;
+    let message = found.filter(|message| message.is_visible_to(by.id)).ok_or_else(unknown)?;
+    let state = message::message_state(&context, notice).await;
+    let state = state.map_err(|failure| engine_error(&context, failure))?;
+    Ok(success(&context, 200, |out| message.write(out, &context, &trace, &state)))
+}
+
+/// A message that is work has the job's id as its trace id, for the job's two parties.
+async fn find_job(
+    context: &HubContext,
+    reader: AgentId,
+    trace: &str,
+) -> Result<Option<Arc<Job>>, ErrorResponse> {
+    let Ok(uuid) = trace.parse::<Hyphenated>() else { return Ok(None) };
+    let found = context.engine.find_job(&JobRef::Uuid(uuid.into_uuid())).await;
+    let found = found.map_err(|failure| engine_error(context, failure))?;
+    Ok(found.filter(|job| job.is_requested_by(reader) || job.worker() == Some(reader)))
+}
+
+fn write_job(world: &World, job: &Job) -> String {
+    let word = match job.state {
+        JobState::Open | JobState::Queued | JobState::Negotiating | JobState::Deferred { .. } => {
+            "queued"
+        }
+        JobState::Assigned | JobState::Running | JobState::Completed => "delivered",
+        JobState::Failed | JobState::Cancelled | JobState::Withdrawn => "failed",
+        JobState::Expired => "expired",
+    };
+    let parties = translate::party_addresses(world, job);
+    ObjectWriter::new()
+        .uuid("trace_id", job.uuid)
+        .text("sender_id", &parties.requester)
+        .text("receiver_id", &parties.worker)
+        .text("state", word)
+        .time("timestamp", job.opened_at)
+        .integer("attempts", 0)
+        .maybe_raw("envelope", (job.origin == ID).then_some(job.meta.as_str()))
+        .finish()
 }

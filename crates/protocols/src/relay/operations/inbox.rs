@@ -1,4 +1,4 @@
-//! The inbox: its stream, and its reader's acknowledgements.
+//! The inbox: its stream, its reader's acknowledgements, and the senders it has blocked (R90).
 
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
@@ -7,18 +7,23 @@ use axum::response::Response;
 use futures_util::stream;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
+use rialto_core::id::AgentId;
 
-use super::{HandlerResult, engine_error, error_response, malformed_error, read_query, success};
+use super::{read_address, read_query, success};
 use crate::adapter::HubContext;
 use crate::adapter::inbox_stream::StreamStart;
 use crate::adapter::shutdown::Shutdown;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::query::Query;
 use crate::kit::{ijson, last_event_id};
-use crate::relay::feed::{EventEncoder, RelayInboxStream};
-use crate::relay::proof::{AgentCaller, BodyBytes, PresentedKey};
-use crate::relay::refusals::{self, ErrorResponse};
-use crate::relay::{InvalidBody, examples};
+use crate::relay::auth::{AgentCaller, BodyBytes, PathParam, PresentedKey};
+use crate::relay::delivery::inbox_stream::{EventEncoder, RelayInboxStream};
+use crate::relay::errors::{
+    self, ErrorResponse, HandlerResult, engine_error, error_response, malformed_error,
+};
+use crate::relay::wire::error::ACK_EXAMPLE;
+use crate::relay::wire::response::write_json_string;
+use crate::relay::{ID, InvalidBody, translate};
 
 /// `GET /agent/inbox`: all notices, as they come.
 pub async fn open_inbox(
@@ -29,7 +34,7 @@ pub async fn open_inbox(
     headers: HeaderMap,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let key = key.ok_or_else(|| error_response(&context, refusals::unauthorized()))?;
+    let key = key.ok_or_else(|| error_response(&context, errors::unauthorized()))?;
     let query = read_query(&context, raw.as_deref())?;
     let from = from(&headers, &query).map_err(|bad| malformed_error(&context, bad))?;
     let head = context.engine.with_world(|world| world.inbox(by.id).head);
@@ -101,9 +106,8 @@ pub async fn ack(
     by: AgentCaller,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
-    let bad = |bad: Malformed| {
-        error_response(&context, InvalidBody::from(bad).with_example(examples::ACK))
-    };
+    let bad =
+        |bad: Malformed| error_response(&context, InvalidBody::from(bad).with_example(ACK_EXAMPLE));
     let json = ijson::read(&body).map_err(|unreadable| bad(unreadable.into()))?;
     let f = Fields::read(&json, "").map_err(bad)?;
     let up_to = f.integer("up_to").and_then(|up_to| f.required("up_to", up_to)).map_err(bad)?;
@@ -117,4 +121,61 @@ pub async fn ack(
             format!(r#"{{"acked_to":{acked_to},"pending":{pending}}}"#).as_bytes(),
         );
     }))
+}
+
+/// `GET /agent/blocks`: the blocked ids.
+pub async fn list_blocked(State(context): State<HubContext>, by: AgentCaller) -> HandlerResult {
+    Ok(blocked_response(&context, by.id))
+}
+
+/// `PUT /agent/blocks/{id}`: their messages are refused from now on.
+pub async fn block(
+    State(context): State<HubContext>,
+    by: AgentCaller,
+    PathParam(id): PathParam,
+) -> HandlerResult {
+    set_blocked(&context, by, &id, true).await
+}
+
+/// `DELETE /agent/blocks/{id}`: their messages are accepted again.
+pub async fn unblock(
+    State(context): State<HubContext>,
+    by: AgentCaller,
+    PathParam(id): PathParam,
+) -> HandlerResult {
+    set_blocked(&context, by, &id, false).await
+}
+
+async fn set_blocked(
+    context: &HubContext,
+    by: AgentCaller,
+    id: &str,
+    is_blocked: bool,
+) -> HandlerResult {
+    // An agent that has left may come back, so it can be blocked as well.
+    let other = read_address(context, id).and_then(|address| {
+        context.engine.with_world(|world| world.agent_by_alias(ID, address.canonical()))
+    });
+    let other = other.ok_or_else(|| error_response(context, errors::agent_not_found()))?;
+    let order = Command::SetBlocked { agent: by.id, other, blocked: is_blocked };
+    context
+        .engine
+        .run_once(order, by.once)
+        .await
+        .map_err(|failure| engine_error(context, failure))?;
+    Ok(blocked_response(context, by.id))
+}
+
+fn blocked_response(context: &HubContext, agent: AgentId) -> Response {
+    success(context, 200, |out| {
+        context.engine.with_world(|world| {
+            let ids = world.agent(agent).map_or(&[][..], |agent| &agent.blocked);
+            out.push(b'[');
+            for (at, id) in ids.iter().enumerate() {
+                out.extend_from_slice(if at == 0 { b"" } else { b"," });
+                write_json_string(out, &translate::address_of(world, Some(*id)));
+            }
+            out.push(b']');
+        });
+    })
 }

@@ -1,9 +1,10 @@
-//! Messages: sent, delivered as far as possible at once, and looked up.
+//! Messages: sent, delivered as far as possible at once, and received from peers.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
+use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use rialto_core::agent::Agent;
@@ -12,21 +13,30 @@ use rialto_core::answer::Answer;
 use rialto_core::command::{Command, JobRef, MessageIdentity, SendMessage};
 use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::job::Job;
+use rialto_core::refusal::Refusal;
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 
-use super::{HandlerResult, engine_error, error_response};
-use crate::adapter::{BodyFuture, HubContext, RequestHead, ResponseFuture};
+use super::read_address;
+use crate::adapter::idempotency::RequestIdempotency;
+use crate::adapter::{BodyFuture, EdgeError, HubContext, RequestHead, ResponseFuture};
 use crate::kit::ijson;
-use crate::relay::attempt::{attempt_delivery, join_running_attempt};
-use crate::relay::event::MessageFlags;
+use crate::relay::auth::{AgentOrOperator, BodyBytes, PathParam, listed_agent};
+use crate::relay::delivery::attempt::{attempt_delivery, join_running_attempt};
+use crate::relay::delivery::reply_stream::{STREAM_TIMEOUT, stream_reply};
+use crate::relay::errors::{
+    self, ErrorResponse, HandlerResult, engine_error, error_response, json_response, with_turn_hint,
+};
 use crate::relay::loop_guard::GuardedMessage;
-use crate::relay::proof::{AgentOrOperator, BodyBytes, listed_agent};
-use crate::relay::refusals::{self, ErrorResponse};
-use crate::relay::send::SendRequest;
+use crate::relay::message::{self, MessageState, write_stored_message};
+use crate::relay::wire::envelope::read_receive_body;
+use crate::relay::wire::error::REGISTRATION_EXAMPLE;
+use crate::relay::wire::inbox::MessageFlags;
+use crate::relay::wire::reply;
+use crate::relay::wire::response::success_response_with;
+use crate::relay::wire::send::SendRequest;
 use crate::relay::{
-    Code, DeliveryOutcome, DeliveryReport, Failure, ID, InvalidBody, examples, hire, live, record,
-    shape, stored, work,
+    Code, DeliveryOutcome, DeliveryReport, Envelope, Failure, ID, InvalidBody, job, translate,
 };
 
 /// How much longer than a call the retry schedule leaves the first attempt to the waiting request,
@@ -56,7 +66,7 @@ pub fn send_message_fast(
         };
         match body.await {
             Ok(body) => accept(context, by, body).await.into_response(),
-            Err(error) => error_response(&context, refusals::from_edge(&error))
+            Err(error) => error_response(&context, errors::from_edge(&error))
                 .into_rejected_message()
                 .into_response(),
         }
@@ -71,12 +81,12 @@ async fn accept(context: HubContext, by: AgentOrOperator, body: Bytes) -> Handle
     let send = send.map_err(|bad| rejected(bad.into()))?;
     let ClassifiedMessage { from, work, parties } = open(&context, by, &send).await?;
     if let Some(job) = work {
-        return work::take_result(&context, by, from, &job, &send.envelope).await;
+        return job::take_result(&context, by, from, &job, &send.envelope).await;
     }
     let parties = parties.map_err(rejected)?;
     let delay = delay(&context, (from, parties.to), &send);
     if let Some(worker) = &parties.foreign
-        && let Some(answer) = hire::open_job(&context, by, from, worker, &send, delay).await?
+        && let Some(answer) = job::open_job(&context, by, from, worker, &send, delay).await?
     {
         return Ok(answer);
     }
@@ -99,7 +109,7 @@ async fn accept(context: HubContext, by: AgentOrOperator, body: Bytes) -> Handle
         from: Some(from),
         to,
         protocol: ID,
-        body: stored::write_stored_message(send.envelope.raw(), marks),
+        body: write_stored_message(send.envelope.raw(), marks),
         url,
         first_try: delay.unwrap_or_else(|| first_try(&context, send.stream)),
         identity: turn(&send),
@@ -107,7 +117,7 @@ async fn accept(context: HubContext, by: AgentOrOperator, body: Bytes) -> Handle
     };
     let streams = send.stream && calls;
     let ran = context.engine.run_once(Command::SendMessage(Box::new(order)), by.once).await;
-    let ran = ran.map_err(|failure| with_turn_hint(refusals::from_engine(failure)));
+    let ran = ran.map_err(|failure| with_turn_hint(errors::from_engine(failure)));
     let Answer::Message { notice, repeated } = ran.map_err(rejected)?.answer else {
         return Err(engine_error(&context, rialto_engine::Failure::Fault));
     };
@@ -118,12 +128,9 @@ async fn accept(context: HubContext, by: AgentOrOperator, body: Bytes) -> Handle
         return Ok(delivery_response(&context, notice, DeliveryOutcome::Queued, true));
     }
     if streams {
-        return Ok(live::stream_reply(&context, notice));
+        return Ok(stream_reply(&context, notice));
     }
-    let ended = match calls {
-        true => Some(attempt_delivery(&context, notice).await),
-        false => None,
-    };
+    let ended = if calls { Some(attempt_delivery(&context, notice).await) } else { None };
     let outcome = match &ended {
         Some(ended) => ended.outcome(),
         None if heard => DeliveryOutcome::Streamed,
@@ -148,14 +155,14 @@ async fn open(
     send: &SendRequest<'_>,
 ) -> Result<ClassifiedMessage, ErrorResponse> {
     // Only the worker itself can send a result, and not the operator in its name.
-    let conversation = by.agent.and(work::job_of_conversation(&send.envelope));
+    let conversation = by.agent.and(job::job_of_conversation(&send.envelope));
     let opened = context.engine.with_world(|world| {
         let from = sender(world, by, send)?;
         let live = conversation.and_then(|uuid| world.job_by_uuid(uuid));
         let parties = MessageReceiver::of(world, from, send);
         let to = parties.as_ref().ok().map(|parties| parties.to);
         let work = live
-            .filter(|job| work::is_work_of(job, from) && work::is_for_requester(job, to))
+            .filter(|job| job::is_work_of(job, from) && job::is_for_requester(job, to))
             .cloned();
         Ok(ClassifiedMessage { from, work, parties })
     });
@@ -169,7 +176,7 @@ async fn open(
             ended.map_err(|failure| engine_error(context, failure).into_rejected_message())?;
         let to = opened.parties.as_ref().ok().map(|parties| parties.to);
         let own =
-            |job: &Arc<Job>| work::is_work_of(job, opened.from) && work::is_for_requester(job, to);
+            |job: &Arc<Job>| job::is_work_of(job, opened.from) && job::is_for_requester(job, to);
         opened.work = ended.filter(own);
     }
     Ok(opened)
@@ -180,7 +187,7 @@ fn sender(world: &World, by: AgentOrOperator, send: &SendRequest<'_>) -> Result<
     let Some(from) = listed_agent(world, send.envelope.sender.canonical()) else {
         let text = "sender_id is not registered here; register it with POST /register";
         let field = Some("/envelope/sender_id".into());
-        let example = Some(examples::REGISTRATION.into());
+        let example = Some(REGISTRATION_EXAMPLE.into());
         return Err(Failure { field, example, ..Failure::new(Code::SenderNotRegistered, text) });
     };
     if by.agent.is_some_and(|own| own != from) {
@@ -205,13 +212,13 @@ impl MessageReceiver {
             listed_agent(world, send.receiver.canonical()).and_then(|id| world.agent(id));
         let receiver = receiver.ok_or_else(|| Failure {
             field: Some("/receiver_id".into()),
-            ..refusals::agent_not_found()
+            ..errors::agent_not_found()
         })?;
         // Before anything is delayed or attempted for a blocked sender (R90).
         if receiver.blocked.binary_search(&from).is_ok() {
-            return Err(refusals::from_engine(rialto_core::refusal::Refusal::Blocked.into()));
+            return Err(errors::from_engine(Refusal::Blocked.into()));
         }
-        let endpoint = record::callable_endpoint(receiver).map(str::to_owned);
+        let endpoint = translate::callable_endpoint(receiver).map(str::to_owned);
         let foreign = (receiver.home != ID).then(|| receiver.clone());
         Ok(Self { to: receiver.id, endpoint, foreign })
     }
@@ -229,8 +236,8 @@ fn delay(context: &HubContext, pair: (AgentId, AgentId), send: &SendRequest<'_>)
 
 /// How long the first attempt belongs to this request.
 fn first_try(context: &HubContext, stream: bool) -> Millis {
-    let call = context.egress.max_call_duration()
-        + if stream { live::STREAM_TIMEOUT } else { Duration::ZERO };
+    let call =
+        context.egress.max_call_duration() + if stream { STREAM_TIMEOUT } else { Duration::ZERO };
     Millis(i64::try_from((call + SPARE).as_millis()).unwrap_or(i64::MAX))
 }
 
@@ -241,27 +248,16 @@ fn turn(send: &SendRequest<'_>) -> Option<MessageIdentity> {
     Some(MessageIdentity { conversation: conversation.to_owned(), number, content })
 }
 
-/// Adds to "turn already used" how to continue.
-pub fn with_turn_hint(failure: Failure) -> Failure {
-    if failure.code != Code::IdempotencyConflict {
-        return failure;
-    }
-    let hint = "this turn was already sent with a different envelope; increase turn_number";
-    let field = Some("/envelope/turn_number".into());
-    Failure { hint: Some(hint.into()), field, ..failure }
-}
-
 /// The first outcome of a message again; after a failure, one new attempt (R47).
 async fn again(context: &HubContext, notice: NoticeId) -> HandlerResult {
-    let message = crate::relay::state::load_message(context, notice).await;
+    let message = message::load_message(context, notice).await;
     let message = message.map_err(|failure| engine_error(context, failure))?;
     let loop_guard = message.as_ref().is_some_and(|message| message.was_delayed());
     let lost = message.is_some_and(|message| message.lost_first_attempt(context));
     // The first attempt may still be running: then its result is the answer.
     let joined = join_running_attempt(context, notice).await;
-    let state = crate::relay::state::message_state(context, notice).await;
+    let state = message::message_state(context, notice).await;
     let state = state.map_err(|failure| engine_error(context, failure))?;
-    use crate::relay::state::MessageState;
     let tried = match (joined, &state) {
         (Some(ended), _) => Some(ended),
         (None, MessageState::Failed { .. }) => Some(attempt_delivery(context, notice).await),
@@ -283,7 +279,7 @@ async fn again(context: &HubContext, notice: NoticeId) -> HandlerResult {
         }
     };
     let mut answer = delivery_response(context, notice, outcome, loop_guard);
-    let replayed = axum::http::HeaderValue::from_static("true");
+    let replayed = HeaderValue::from_static("true");
     answer.headers_mut().insert("idempotency-replayed", replayed);
     Ok(answer)
 }
@@ -311,12 +307,11 @@ fn answered(context: &HubContext, delivery: &DeliveryReport<'_>) -> Response {
             let data = String::from_utf8(data).unwrap_or_default();
             let failure = Failure::new(code, detail.to_owned());
             let failure = Failure { data: Some(data.into()), ..failure };
-            refusals::json_response(failure.status, failure.write(now))
+            json_response(failure.status, failure.write(now))
         }
         _ => {
-            let body =
-                shape::success_response_with(now, delivery.size_hint(), |out| delivery.write(out));
-            refusals::json_response(delivery.status(), body)
+            let body = success_response_with(now, delivery.size_hint(), |out| delivery.write(out));
+            json_response(delivery.status(), body)
         }
     }
 }
@@ -328,4 +323,73 @@ fn offline(context: &HubContext) -> Response {
     context.relay.delivery_counts.count(&outcome);
     let trace = context.engine.random().new_uuid().to_string();
     answered(context, &DeliveryReport { outcome, trace_id: &trace, loop_guard: false })
+}
+
+/// `POST /relay/receive/{id}`: the hub as the receive endpoint of an agent it hosts (R75, R85). The
+/// envelope comes from a peer, whose identity cannot be checked.
+pub async fn receive_envelope(
+    State(context): State<HubContext>,
+    PathParam(id): PathParam,
+    once: Option<Extension<RequestIdempotency>>,
+    BodyBytes(body): BodyBytes,
+) -> Response {
+    if !context.relay.settings.accept_direct {
+        return error_response(&context, errors::from_edge(&EdgeError::NotFound)).into_response();
+    }
+    let json = match ijson::read(&body) {
+        Ok(json) => json,
+        Err(unreadable) => return invalid(&InvalidBody::from(unreadable).message()),
+    };
+    let envelope = match read_receive_body(&json) {
+        Ok(envelope) => envelope,
+        Err(bad) => return said(bad.code.status(), bad.code, &bad.body.message()),
+    };
+    let known = context.engine.with_world(|world| {
+        if world.agent_by_alias(ID, envelope.sender.canonical()).is_some() {
+            return Err("sender_id is registered at this hub; send to /messages with its key");
+        }
+        let to = read_address(&context, &id).and_then(|to| listed_agent(world, to.canonical()));
+        let to = to.and_then(|to| world.agent(to)).ok_or("no agent has this address here")?;
+        Ok((to.id, translate::callable_endpoint(to).map(str::to_owned)))
+    });
+    let (to, endpoint) = match known {
+        Ok(found) => found,
+        Err(why) => return invalid(why),
+    };
+    let marks = MessageFlags { unverified: true, ..MessageFlags::default() };
+    let order = SendMessage {
+        from: None,
+        to,
+        protocol: ID,
+        body: write_stored_message(envelope.raw(), marks),
+        url: endpoint.filter(|_| !context.engine.has_inbox_reader(to)),
+        first_try: Millis(0),
+        identity: peer_turn(&envelope),
+        by_operator: false,
+    };
+    let once = once.map(|Extension(RequestIdempotency(once))| once);
+    match context.engine.run_once(Command::SendMessage(Box::new(order)), once).await {
+        Ok(_) => json_response(200, reply::OK.as_bytes().to_vec()),
+        Err(failure) => {
+            let failure = errors::from_engine(failure);
+            said(failure.status, Code::AdaptationFailed, &failure.message)
+        }
+    }
+}
+
+/// The same turn of the same sender is one message (R55).
+fn peer_turn(envelope: &Envelope<'_>) -> Option<MessageIdentity> {
+    let (conversation, number) = envelope.conversation_id.zip(envelope.turn_number)?;
+    // The sender has no id here, so its address is stored with the conversation id.
+    let conversation = format!("{}\n{conversation}", envelope.sender.canonical());
+    let content = Digest::of(&[envelope.raw().as_bytes()]);
+    Some(MessageIdentity { conversation, number, content })
+}
+
+fn invalid(detail: &str) -> Response {
+    said(400, Code::InvalidEnvelope, detail)
+}
+
+fn said(status: u16, code: Code, detail: &str) -> Response {
+    json_response(status, reply::write_error_reply(code, detail))
 }

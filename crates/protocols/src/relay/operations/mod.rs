@@ -1,35 +1,27 @@
-//! The table of operations, and this protocol's adapter.
+//! The table of operations, what their handlers share, and public information about the hub: its
+//! discovery document and its health.
 
-use std::sync::Arc;
+pub mod agents;
+pub mod history;
+pub mod inbox;
+pub mod messages;
 
-use axum::Router;
-use axum::response::{IntoResponse, Response};
+use std::num::NonZeroU64;
+
+use axum::extract::State;
+use axum::response::Response;
 use axum::routing::{delete, get, post, put};
-use rialto_core::alias::Protocol;
-use rialto_core::notice::Notice;
-use rialto_core::refusal::Refusal;
-use rialto_core::time::Timestamp;
-use rialto_engine::delivery::DeliveryEncoder;
-use rialto_engine::secret::HubSecret;
+use serde_json::json;
 
-use super::courier::RelayEncoder;
-use super::refusals::{self, ErrorResponse};
-use super::routes::{agents, blocks, history, inbox, messages, overview, receive, traced};
-use super::sides::RelayFieldMap;
-use super::{BODY_MAX, Code, Failure, ID, examples, letter};
-use crate::adapter::fidelity::FieldMap;
-use crate::adapter::idempotency::{self, IdempotencyResponses, idempotent_router};
-use crate::adapter::operation::describe_operations;
-use crate::adapter::{
-    Access, EdgeError, FastRoute, HubContext, NewAgent, Operation, OperationInfo, ProtocolAdapter,
-    naming,
-};
-use crate::kit::ijson::{self, Json, JsonValue};
+use super::errors::{ErrorResponse, json_response, malformed_error};
+use super::wire::discovery::HubDocument;
+use super::wire::response::{success_response, success_response_with};
+use super::{Address, BODY_MAX};
+use crate::adapter::{Access, HubContext, Operation};
+use crate::kit::query::Query;
 
-/// The adapter of this protocol.
-pub struct Relay;
-
-const OPERATIONS: &[Operation<HubContext>] = &[
+/// Every operation of this protocol.
+pub const OPERATIONS: &[Operation<HubContext>] = &[
     Operation {
         method: "POST",
         path: "/register",
@@ -60,7 +52,7 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         at_root: true,
         access: Access::AnyAgent,
         summary: "Messages the caller sent and received",
-        handler: || get(history::list),
+        handler: || get(history::list_messages),
     },
     Operation {
         method: "POST",
@@ -116,7 +108,7 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         at_root: true,
         access: Access::Party,
         summary: "Get a message's state",
-        handler: || get(traced::show),
+        handler: || get(history::show_message),
     },
     Operation {
         method: "GET",
@@ -124,7 +116,7 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         at_root: true,
         access: Access::AnyAgent,
         summary: "List blocked agents",
-        handler: || get(blocks::list),
+        handler: || get(inbox::list_blocked),
     },
     Operation {
         method: "PUT",
@@ -132,7 +124,7 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         at_root: true,
         access: Access::AnyAgent,
         summary: "Refuse an agent's messages",
-        handler: || put(blocks::add),
+        handler: || put(inbox::block),
     },
     Operation {
         method: "DELETE",
@@ -140,7 +132,7 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         at_root: true,
         access: Access::AnyAgent,
         summary: "Unblock an agent",
-        handler: || delete(blocks::remove),
+        handler: || delete(inbox::unblock),
     },
     Operation {
         method: "GET",
@@ -148,7 +140,7 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         at_root: true,
         access: Access::Public,
         summary: "Health of the hub",
-        handler: || get(overview::health),
+        handler: || get(health),
     },
     Operation {
         method: "GET",
@@ -156,7 +148,7 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         at_root: true,
         access: Access::Public,
         summary: "Discovery document",
-        handler: || get(overview::well_known),
+        handler: || get(well_known),
     },
     Operation {
         method: "POST",
@@ -165,139 +157,55 @@ const OPERATIONS: &[Operation<HubContext>] = &[
         // Open to any caller, and every call creates a message, so it is limited by address.
         access: Access::Register,
         summary: "Deliver an envelope to an agent of this hub as a peer",
-        handler: || post(receive::receive_envelope),
+        handler: || post(messages::receive_envelope),
     },
 ];
 
-impl ProtocolAdapter for Relay {
-    fn id(&self) -> Protocol {
-        ID
-    }
-
-    fn routes(&self, hub_context: &HubContext) -> Router {
-        idempotent_router(OPERATIONS.iter(), hub_context, &Relay)
-    }
-
-    fn root_routes(&self, hub_context: &HubContext) -> Router {
-        // Two protocols register at the root. The hub tells their registrations apart.
-        let rows = OPERATIONS.iter().filter(|row| row.at_root && row.path != "/register");
-        idempotent_router(rows, hub_context, &Relay)
-    }
-
-    fn operations(&self) -> Vec<OperationInfo> {
-        describe_operations(ID, OPERATIONS)
-    }
-
-    fn delivery_encoder(&self, hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {
-        Arc::new(RelayEncoder { context: hub_context.clone() })
-    }
-
-    fn edge_error_response(&self, hub_context: &HubContext, error: EdgeError) -> Response {
-        ErrorResponse::new(refusals::from_edge(&error), hub_context.engine.now()).into_response()
-    }
-
-    fn held_until(&self, notice: &Notice, now: Timestamp) -> Option<Timestamp> {
-        letter::held_until(&notice.news, notice.at, now)
-    }
-
-    fn recognizes_registration(&self, body: &Json<'_>) -> bool {
-        let addressed = body.get("agent_id").is_some_and(|id| match id.value() {
-            JsonValue::String(text) => text.contains('@'),
-            _ => false,
-        });
-        body.get("agent_card").is_some() || addressed
-    }
-
-    fn registration_example(&self) -> Option<&'static str> {
-        Some(examples::REGISTRATION)
-    }
-
-    fn field_map(&self) -> &'static dyn FieldMap {
-        &RelayFieldMap
-    }
-
-    fn alias(&self, _: &HubSecret, new: &NewAgent<'_>, long: bool) -> Option<String> {
-        let digits = naming::alias_digits(new.home, new.native, long);
-        Some(format!("{}-{digits}@{}", naming::slug(new.name), new.home))
-    }
-
-    fn body_limit(&self, general: usize) -> usize {
-        general.min(BODY_MAX)
-    }
-
-    fn fast_routes(&self) -> &'static [FastRoute] {
-        const UNLESS: &[&str] = &[idempotency::HEADER];
-        &[FastRoute {
-            method: "POST",
-            path: "/messages",
-            excluded_headers: UNLESS,
-            handler: messages::send_message_fast,
-        }]
-    }
-
-    fn handles_unknown_paths(&self) -> bool {
-        true
-    }
+/// Data in the response envelope.
+pub fn success(context: &HubContext, status: u16, data: impl FnOnce(&mut Vec<u8>)) -> Response {
+    json_response(status, success_response_with(context.engine.now(), 256, data))
 }
 
-/// The edge refuses requests before the hub context is available, including its clock.
-fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Timestamp(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+/// The address in a path.
+pub fn read_address<'a>(context: &HubContext, text: &'a str) -> Option<Address<'a>> {
+    Address::read(text, &context.relay.settings.host).ok()
 }
 
-impl IdempotencyResponses for Relay {
-    fn namespace(&self) -> &'static str {
-        "relay"
-    }
+/// The query of a URL.
+pub fn read_query(context: &HubContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
+    Query::read(raw.unwrap_or_default()).map_err(|bad| malformed_error(context, bad))
+}
 
-    fn invalid_key(&self) -> Response {
-        let failure = Failure {
-            field: Some("Idempotency-Key".into()),
-            example: Some(examples::example_for("Idempotency-Key").into()),
-            ..Failure::new(Code::Validation, "Idempotency-Key must have 1 to 256 characters")
-        };
-        ErrorResponse::new(failure, now()).into_response()
-    }
+/// `GET /.well-known/chorus.json`: the discovery document, without a response envelope (D15).
+pub async fn well_known(State(context): State<HubContext>) -> Response {
+    let protocols: Vec<_> = crate::ALL.iter().map(|adapter| adapter.id()).collect();
+    let protocols: Vec<_> = protocols.iter().map(|id| id.as_str()).collect();
+    let hub = HubDocument {
+        server_name: "Rialto",
+        server_status: if context.engine.is_writable() { "ok" } else { "unavailable" },
+        max_message_bytes: context.body_limit.min(BODY_MAX),
+        rate_limit_per_minute: NonZeroU64::new(context.relay.settings.writes_per_minute),
+        protocols: &protocols,
+    };
+    json_response(200, hub.write())
+}
 
-    fn body_mismatch(&self, _: &[u8]) -> Response {
-        let text = "this Idempotency-Key was used with another body; use a new one";
-        ErrorResponse::new(Failure::new(Code::IdempotencyConflict, text), now()).into_response()
-    }
-
-    fn storage_full(&self, refusal: &Refusal) -> Response {
-        let field = Some("Idempotency-Key".into());
-        ErrorResponse::new(Failure { field, ..refusals::from_refusal(refusal) }, now())
-            .into_response()
-    }
-
-    fn edge_error(&self, error: EdgeError) -> Response {
-        ErrorResponse::new(refusals::from_edge(&error), now()).into_response()
-    }
-
-    fn redact_secrets(&self, body: &str) -> String {
-        use serde_json::value::RawValue;
-        type Members = std::collections::BTreeMap<String, Box<RawValue>>;
-        let stripped = || {
-            let mut answer: Members = serde_json::from_str(body).ok()?;
-            let mut data: Members = serde_json::from_str(answer.get("data")?.get()).ok()?;
-            let had =
-                ["api_key", "webhook_secret"].iter().filter(|name| data.remove(**name).is_some());
-            if had.count() == 0 {
-                return None;
-            }
-            let data = RawValue::from_string(serde_json::to_string(&data).ok()?).ok()?;
-            answer.insert("data".to_owned(), data);
-            serde_json::to_string(&answer).ok()
-        };
-        stripped().unwrap_or_else(|| body.to_owned())
-    }
-
-    fn claimed_caller(&self, body: &[u8]) -> Option<String> {
-        // Unrelated senders that happen to choose the same key must not conflict.
-        let json = ijson::read(body).ok()?;
-        let sender = || json.get("envelope")?.get("sender_id");
-        let named = json.get("agent_id").or_else(sender)?;
-        Some(format!("said {}", named.raw()))
-    }
+/// `GET /health`: the hub's health.
+pub async fn health(State(context): State<HubContext>) -> Response {
+    let engine = &context.engine;
+    let agents = engine.with_world(|world| world.agents().filter(|agent| agent.active).count());
+    let [delivered, failed, queued] = context.relay.delivery_counts.read();
+    let writable = engine.is_writable();
+    let data = json!({
+        "status": if writable { "ok" } else { "unavailable" },
+        "version": env!("CARGO_PKG_VERSION"),
+        "uptime_seconds": context.relay.started.elapsed().as_secs(),
+        "agents_registered": agents,
+        "messages_delivered": delivered,
+        "messages_failed": failed,
+        "messages_queued": queued,
+        "inbox_connections": engine.inbox_reader_count(),
+    });
+    let status = if writable { 200 } else { 503 };
+    json_response(status, success_response(&data.to_string(), engine.now()))
 }

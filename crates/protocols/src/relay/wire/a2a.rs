@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::shape::write_json_string;
+use super::response::write_json_string;
 use crate::kit::fields::Malformed;
 use crate::kit::ijson::{Json, JsonValue};
 

@@ -67,18 +67,18 @@ pub struct Address<'a> {
 impl<'a> Address<'a> {
     /// Reads an address; a short name gets `default_host`.
     pub fn read(text: &'a str, default_host: &str) -> Result<Self, BadAddress> {
-        match text.contains('@') {
-            true => Self::of(Cow::Borrowed(text)),
-            false => Self::of(Cow::Owned([text, "@", default_host].concat())),
+        if !text.contains('@') {
+            return Self::of(Cow::Owned([text, "@", default_host].concat()));
         }
+        Self::of(Cow::Borrowed(text))
     }
 
     /// Reads an address that must name its host.
     pub fn read_full(text: &'a str) -> Result<Self, BadAddress> {
-        match text.contains('@') {
-            true => Self::of(Cow::Borrowed(text)),
-            false => Err(BadAddress::NoHost),
+        if !text.contains('@') {
+            return Err(BadAddress::NoHost);
         }
+        Self::of(Cow::Borrowed(text))
     }
 
     fn of(shown: Cow<'a, str>) -> Result<Self, BadAddress> {
@@ -231,6 +231,3 @@ fn is_letter_or_digit(c: char) -> bool {
 fn bad_character(c: char) -> BadAddress {
     if is_invisible(c) { BadAddress::InvisibleCharacter } else { BadAddress::BadCharacter(c) }
 }
-
-#[cfg(test)]
-mod tests;

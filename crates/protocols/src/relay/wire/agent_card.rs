@@ -1,7 +1,10 @@
 //! Agent cards: what an agent says about itself. Two members are read; the whole card is stored.
+//!
+//! Cultures and languages are BCP 47 tags, checked for form and stored as sent.
 
-use super::bad::{FieldErrors, InvalidBody};
-use super::culture;
+use oxilangtag::LanguageTag;
+
+use super::error::{FieldErrors, InvalidBody};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{Json, JsonValue};
 
@@ -68,7 +71,7 @@ fn version(f: &Fields<'_, '_>) -> Result<(), InvalidBody> {
 
 fn user_culture<'b>(f: &Fields<'_, 'b>) -> Result<&'b str, Malformed> {
     let text = f.required_text("user_culture")?;
-    culture::check_language_tag(text).map(|()| text).map_err(|bad| f.malformed("user_culture", bad))
+    check_language_tag(text).map(|()| text).map_err(|bad| f.malformed("user_culture", bad))
 }
 
 fn languages<'b>(f: &Fields<'_, 'b>) -> Result<Vec<&'b str>, Malformed> {
@@ -78,13 +81,30 @@ fn languages<'b>(f: &Fields<'_, 'b>) -> Result<Vec<&'b str>, Malformed> {
         return Err(f.malformed(NAME, "must name at least one language"));
     }
     let read = |(at, item): (usize, &'b Json<'_>)| match item.value() {
-        JsonValue::String(text) if culture::check_language_tag(text).is_ok() => Ok(text.as_ref()),
+        JsonValue::String(text) if check_language_tag(text).is_ok() => Ok(text.as_ref()),
         _ => Err(Malformed {
             field: format!("{}/{at}", f.pointer(NAME)),
-            message: format!("{NAME} {}", culture::BadCulture),
+            message: format!("{NAME} {}", BadCulture),
         }),
     };
     items.iter().enumerate().map(read).collect()
+}
+
+/// Why a text is not a culture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "must be a BCP 47 tag like en, zh-CN or es-419, with hyphens and a language of 2 or 3 letters"
+)]
+pub struct BadCulture;
+
+/// Checks a tag: well-formed by RFC 5646, in any case, with a language of 2 or 3 letters (D20).
+pub fn check_language_tag(text: &str) -> Result<(), BadCulture> {
+    let language = text.split('-').next().unwrap_or_default();
+    let short = matches!(language.len(), 2..=3);
+    if !short || LanguageTag::parse(text).is_err() {
+        return Err(BadCulture);
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -149,5 +169,50 @@ mod tests {
         let both = format!(r#"{{"card_version":"0.3","chorus_version":"0.4",{rest}}}"#);
         let json = ijson::read(both.as_bytes()).expect("JSON");
         assert!(AgentCard::read(&json, "").is_ok(), "further members are kept");
+    }
+
+    #[test]
+    fn well_formed_tags_are_accepted_in_any_case() {
+        for text in [
+            "en",
+            "zh-CN",
+            "zh-Hant-TW",
+            "es-419",
+            "en-us",
+            "en-GB-oxendict",
+            "yue",
+            "EN-GB",
+            "en-GB-oed",
+            "de-x-private",
+            "en-u-ca-gregory",
+            "zh-min-nan",
+        ] {
+            assert_eq!(check_language_tag(text), Ok(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in [
+            "",
+            "english",
+            "e",
+            "en_US",
+            "en-",
+            "-en",
+            "en--US",
+            "en US",
+            " en",
+            "x-private",
+            "i-klingon",
+            "root",
+            "e1",
+            "中文",
+            "zh-中国",
+            "en-toolongsubtag",
+            "en\n",
+        ] {
+            assert_eq!(check_language_tag(text), Err(BadCulture), "{text}");
+        }
     }
 }

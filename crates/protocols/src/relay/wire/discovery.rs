@@ -4,8 +4,9 @@ use std::num::NonZeroU64;
 
 use serde::Serialize;
 
-use super::VERSION;
-use crate::kit::ijson::{Json, JsonValue};
+use super::work::as_string;
+use crate::kit::ijson::Json;
+use crate::relay::VERSION;
 
 /// The hub's discovery document.
 #[derive(Clone, Copy, Debug)]
@@ -136,10 +137,7 @@ impl ServerDocument {
 }
 
 fn text(json: &Json<'_>, name: &str) -> Option<String> {
-    match json.get(name)?.value() {
-        JsonValue::String(text) => Some(text.as_ref().to_owned()),
-        _ => None,
-    }
+    as_string(json.get(name)?).map(str::to_owned)
 }
 
 /// Whether a text is a path on the same server: a client sends its key with every request, and must

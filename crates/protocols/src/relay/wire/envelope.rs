@@ -1,15 +1,17 @@
 //! Envelopes: messages from one agent to another, checked field by field and passed on unchanged.
+//! Also the body of the receive endpoint, `{"envelope":…}`: written for agents, read by the hub.
 //!
 //! The hub reads an envelope to find its sender and conversation. It never rewrites one:
 //! [`Envelope::raw`] is the text that arrived.
 
-use super::VERSION;
+use super::a2a::{self, EnvelopeFormat};
 use super::address::Address;
-use super::bad::{FieldErrors, InvalidBody};
-use super::codes::Code;
-use super::culture;
+use super::agent_card::check_language_tag;
+use super::error::{Code, FieldErrors, InvalidBody};
+use super::inbox::Annotations;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{Json, JsonValue};
+use crate::relay::VERSION;
 
 /// The minimum and maximum length of a cultural context in characters.
 pub const CONTEXT_LEN: std::ops::RangeInclusive<usize> = 10..=500;
@@ -154,9 +156,7 @@ fn original_text<'b>(f: &Fields<'_, 'b>) -> Result<&'b str, Malformed> {
 
 fn sender_culture<'b>(f: &Fields<'_, 'b>) -> Result<&'b str, Malformed> {
     let text = f.required_text("sender_culture")?;
-    culture::check_language_tag(text)
-        .map(|()| text)
-        .map_err(|bad| f.malformed("sender_culture", bad))
+    check_language_tag(text).map(|()| text).map_err(|bad| f.malformed("sender_culture", bad))
 }
 
 /// An optional member is absent or has a value: `null` is not accepted.
@@ -169,18 +169,18 @@ fn not_null(json: &Json<'_>, f: &Fields<'_, '_>, name: &str) -> Result<(), Malfo
 
 fn cultural_context<'b>(f: &Fields<'_, 'b>) -> Result<Option<&'b str>, Malformed> {
     let text = f.text("cultural_context")?;
-    match text.is_none_or(|text| CONTEXT_LEN.contains(&text.chars().count())) {
-        true => Ok(text),
-        false => Err(f.malformed("cultural_context", "must have 10 to 500 characters")),
+    if text.is_some_and(|text| !CONTEXT_LEN.contains(&text.chars().count())) {
+        return Err(f.malformed("cultural_context", "must have 10 to 500 characters"));
     }
+    Ok(text)
 }
 
 fn conversation_id<'b>(f: &Fields<'_, 'b>) -> Result<Option<&'b str>, Malformed> {
     let text = f.text("conversation_id")?;
-    match text.is_none_or(|text| text.chars().count() <= CONVERSATION_ID_MAX) {
-        true => Ok(text),
-        false => Err(f.malformed("conversation_id", "has more than 64 characters")),
+    if text.is_some_and(|text| text.chars().count() > CONVERSATION_ID_MAX) {
+        return Err(f.malformed("conversation_id", "has more than 64 characters"));
     }
+    Ok(text)
 }
 
 fn turn_number(f: &Fields<'_, '_>) -> Result<Option<u64>, Malformed> {
@@ -189,6 +189,41 @@ fn turn_number(f: &Fields<'_, '_>) -> Result<Option<u64>, Malformed> {
         Ok(turn @ 1..) => Ok(Some(turn)),
         _ => Err(f.malformed("turn_number", "must be 1 or more")),
     }
+}
+
+/// Reads a body as a receiver: the envelope must be complete and of this version.
+pub fn read_receive_body<'a>(json: &'a Json<'_>) -> Result<Envelope<'a>, InvalidEnvelope> {
+    let f = Fields::read(json, "").map_err(InvalidBody::from)?;
+    let given = f.required("envelope", json.get("envelope").filter(|_| f.has_value("envelope")));
+    let unwrapped = a2a::find_envelope(given.map_err(InvalidBody::from)?, "/envelope")
+        .map_err(InvalidBody::from)?;
+    Envelope::read(unwrapped.envelope, &unwrapped.pointer)
+}
+
+/// Writes the body that is posted to an agent's endpoint; `trace_id` is also the id of the A2A
+/// message.
+pub fn write_receive_body(
+    envelope: &str,
+    format: Option<EnvelopeFormat>,
+    trace_id: &str,
+) -> Vec<u8> {
+    write_annotated_receive_body(envelope, format, trace_id, &Annotations::default())
+}
+
+/// The same with annotations beside the envelope.
+pub fn write_annotated_receive_body(
+    envelope: &str,
+    format: Option<EnvelopeFormat>,
+    trace_id: &str,
+    annotations: &Annotations,
+) -> Vec<u8> {
+    // Capacity for the A2A message around the envelope.
+    let mut out = Vec::with_capacity(envelope.len() + 256);
+    out.extend_from_slice(b"{\"envelope\":");
+    a2a::write_envelope(&mut out, envelope, format, trace_id);
+    annotations.write(&mut out);
+    out.push(b'}');
+    out
 }
 
 #[cfg(test)]
@@ -316,5 +351,33 @@ mod tests {
         let now = refused(&with("original_semantic", "\"hi\""));
         assert_eq!(now.body.field(), "/envelope/original_semantic");
         assert!(now.body.message().contains("0.4"));
+    }
+
+    const ENVELOPE: &str = r#"{"chorus_version":"0.4", "sender_id":"alice@chorus","original_text":"hi","sender_culture":"en"}"#;
+
+    #[test]
+    fn what_is_written_for_a_receiver_can_be_received() {
+        for format in [None, Some(EnvelopeFormat::A2a10), Some(EnvelopeFormat::A2a03)] {
+            let body = write_receive_body(ENVELOPE, format, "t");
+            let json = ijson::read(&body).expect("JSON");
+            assert_eq!(read_receive_body(&json).expect("an envelope").raw(), ENVELOPE);
+        }
+        assert_eq!(write_receive_body("{}", None, "t"), b"{\"envelope\":{}}");
+    }
+
+    #[test]
+    fn bad_requests_are_refused_in_the_protocols_words() {
+        let code = |body: &str| {
+            let invalid =
+                read_receive_body(&ijson::read(body.as_bytes()).expect(body)).expect_err(body);
+            (invalid.code, invalid.body.field().to_owned())
+        };
+        assert_eq!(code("[]"), (Code::InvalidEnvelope, String::new()));
+        assert_eq!(code("{}"), (Code::InvalidEnvelope, "/envelope".to_owned()));
+        assert_eq!(code(r#"{"envelope":null}"#), (Code::InvalidEnvelope, "/envelope".to_owned()));
+        let old = r#"{"envelope":{"chorus_version":"0.3"}}"#;
+        assert_eq!(code(old), (Code::UnsupportedVersion, "/envelope/chorus_version".to_owned()));
+        let two = r#"{"envelope":{"parts":[]}}"#;
+        assert_eq!(code(two), (Code::InvalidEnvelope, "/envelope/parts".to_owned()));
     }
 }

@@ -1,6 +1,11 @@
-//! Every error code of this protocol, with its HTTP status and whether a retry can help.
+//! Errors as clients read them: every code, the wrong fields of an invalid body, and valid examples
+//! that are shown for them.
 
+use std::borrow::Cow;
 use std::fmt;
+
+use crate::kit::fields::Malformed;
+use crate::kit::ijson::JsonError;
 
 /// What went wrong, as defined in section 5 of the protocol's book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -158,6 +163,165 @@ impl Code {
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// Why a body is refused. It has at least one error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidBody {
+    errors: Vec<Malformed>,
+    hint: Option<Cow<'static, str>>,
+    example: Option<Cow<'static, str>>,
+}
+
+impl InvalidBody {
+    /// A JSON pointer to the first wrong field; empty for the body as a whole.
+    pub fn field(&self) -> &str {
+        self.errors.first().map_or("", |fault| &fault.field)
+    }
+
+    /// Every wrong field as `path: text; path: text` (R38).
+    pub fn message(&self) -> String {
+        let mut message = String::new();
+        for fault in &self.errors {
+            let gap = if message.is_empty() { "" } else { "; " };
+            let colon = if fault.field.is_empty() { "" } else { ": " };
+            message.extend([gap, fault.field.as_str(), colon, fault.message.as_str()]);
+        }
+        message
+    }
+
+    /// What to do about it, if there is more to say.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// JSON text that would be valid.
+    pub fn example(&self) -> &str {
+        self.example.as_deref().unwrap_or_else(|| example_for(self.field()))
+    }
+
+    /// All errors.
+    pub fn errors(&self) -> &[Malformed] {
+        &self.errors
+    }
+
+    /// Adds a hint, unless there is one already.
+    pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+        self.hint.get_or_insert_with(|| hint.into());
+        self
+    }
+
+    /// Sets JSON text that shows a valid form.
+    pub fn with_example(mut self, example: impl Into<Cow<'static, str>>) -> Self {
+        self.example = Some(example.into());
+        self
+    }
+}
+
+impl From<Malformed> for InvalidBody {
+    fn from(fault: Malformed) -> Self {
+        Self { errors: vec![fault], hint: None, example: None }
+    }
+}
+
+impl From<JsonError> for InvalidBody {
+    fn from(unreadable: JsonError) -> Self {
+        Malformed::from(unreadable).into()
+    }
+}
+
+/// The errors found so far, so that a body is read to its end before it is refused.
+#[derive(Debug, Default)]
+pub(super) struct FieldErrors(Option<InvalidBody>);
+
+impl FieldErrors {
+    /// The value that was read; an error is collected and gives `None`.
+    pub(super) fn collect<T>(&mut self, read: Result<T, impl Into<InvalidBody>>) -> Option<T> {
+        match read {
+            Ok(value) => Some(value),
+            Err(fault) => {
+                self.add(fault.into());
+                None
+            }
+        }
+    }
+
+    /// All collected errors, once a required value is missing.
+    pub(super) fn into_invalid_body(self) -> InvalidBody {
+        self.0.expect("nothing is missing unless its fault was noted")
+    }
+
+    fn add(&mut self, fault: InvalidBody) {
+        let Some(bad) = &mut self.0 else {
+            self.0 = Some(fault);
+            return;
+        };
+        bad.errors.extend(fault.errors);
+        bad.hint = bad.hint.take().or(fault.hint);
+    }
+}
+
+/// A registration that succeeds as it is.
+pub const REGISTRATION_EXAMPLE: &str = r#"{"agent_id":"my-agent@chorus","agent_card":{"card_version":"0.3","user_culture":"en","supported_languages":["en"]}}"#;
+
+/// A complete message to send.
+pub const MESSAGE_EXAMPLE: &str = r#"{"receiver_id":"bob@chorus","envelope":{"chorus_version":"0.4","sender_id":"alice@chorus","original_text":"Hello!","sender_culture":"en"}}"#;
+
+/// A complete envelope, as a member of a message.
+pub const ENVELOPE_EXAMPLE: &str = r#"{"envelope":{"chorus_version":"0.4","sender_id":"alice@chorus","original_text":"Hello!","sender_culture":"en"}}"#;
+
+/// A complete card, as a member of a registration.
+pub const CARD_EXAMPLE: &str =
+    r#"{"agent_card":{"card_version":"0.3","user_culture":"en","supported_languages":["en"]}}"#;
+
+/// A complete acknowledgement.
+pub const ACK_EXAMPLE: &str = r#"{"up_to":42}"#;
+
+/// A valid example for the named field.
+pub fn example_for(field: &str) -> &'static str {
+    match field.rsplit('/').next().unwrap_or_default() {
+        "agent_id" => r#"{"agent_id":"my-agent@chorus"}"#,
+        "agent_card" => CARD_EXAMPLE,
+        "card_version" => r#"{"card_version":"0.3"}"#,
+        "user_culture" => r#"{"user_culture":"zh-CN"}"#,
+        "supported_languages" => r#"{"supported_languages":["zh-CN","en"]}"#,
+        "endpoint" => r#"{"endpoint":"https://agent.example/receive"}"#,
+        "envelope_format" => r#"{"envelope_format":"a2a-1.0"}"#,
+        "rotate_key" => r#"{"rotate_key":true}"#,
+        "receiver_id" => r#"{"receiver_id":"bob@chorus"}"#,
+        "stream" => r#"{"stream":true}"#,
+        "chorus_version" => r#"{"chorus_version":"0.4"}"#,
+        "sender_id" => r#"{"sender_id":"alice@chorus"}"#,
+        "original_text" | "original_semantic" => {
+            r#"{"chorus_version":"0.4","original_text":"Hello!"}"#
+        }
+        "sender_culture" => r#"{"sender_culture":"zh-CN"}"#,
+        "cultural_context" => {
+            r#"{"cultural_context":"Among colleagues, coffee is a friendly way to talk."}"#
+        }
+        "conversation_id" => r#"{"conversation_id":"5f0c2a9e"}"#,
+        "turn_number" => r#"{"turn_number":1}"#,
+        "skill" => r#"{"skill":"summarize"}"#,
+        "input" => r#"{"input":{"text":"Hello!"}}"#,
+        "budget" => r#"{"budget":0.10}"#,
+        "parts" => {
+            r#"{"messageId":"m-1","role":"ROLE_USER","parts":[{"data":{"chorus_version":"0.4","sender_id":"alice@chorus","original_text":"Hello!","sender_culture":"en"},"mediaType":"application/vnd.chorus.envelope+json"}]}"#
+        }
+        "up_to" => ACK_EXAMPLE,
+        "?after" => r#""?after=42""#,
+        "?since" => r#""?since=2026-03-20T10:00:00Z""#,
+        "?limit" => r#""?limit=100""#,
+        "?culture" => r#""/agents?culture=zh-CN""#,
+        "?language" => r#""/agents?language=en""#,
+        "?online" => r#""/agents?online=true""#,
+        "?protocol" => r#""/agents?protocol=relay""#,
+        "Last-Event-ID" => r#""Last-Event-ID: 42""#,
+        "?ack" => r#""/agent/inbox?ack=explicit""#,
+        "Idempotency-Key" => r#""Idempotency-Key: 5f0c2a9e""#,
+        _ if field.starts_with("/agent_card/supported_languages/") => r#""en""#,
+        _ if field.starts_with('?') => r#""/agents?limit=100""#,
+        _ => MESSAGE_EXAMPLE,
     }
 }
 

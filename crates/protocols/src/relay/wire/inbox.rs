@@ -5,7 +5,7 @@ use std::io::Write;
 use rialto_core::time::{Millis, Timestamp};
 
 use super::a2a::{self, EnvelopeFormat};
-use super::shape::write_json_string;
+use super::response::write_json_string;
 use crate::kit::{rfc3339, sse};
 
 /// How long a reader should wait before it reconnects.

@@ -4,11 +4,13 @@ use url::Url;
 
 use super::a2a::EnvelopeFormat;
 use super::address::Address;
-use super::bad::{FieldErrors, InvalidBody};
-use super::card::{AgentCard, CARD_MAX};
-use super::examples;
+use super::agent_card::{AgentCard, CARD_MAX};
+use super::error::{FieldErrors, InvalidBody, REGISTRATION_EXAMPLE};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::Json;
+
+/// The maximum size of an endpoint in bytes.
+const ENDPOINT_MAX: usize = 2_048;
 
 /// Who registers the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +44,7 @@ impl<'a> RegisterBody<'a> {
         default_host: &str,
     ) -> Result<Self, InvalidBody> {
         let f = Fields::read(json, "")
-            .map_err(|bad| InvalidBody::from(bad).with_example(examples::REGISTRATION))?;
+            .map_err(|bad| InvalidBody::from(bad).with_example(REGISTRATION_EXAMPLE))?;
         let mut faults = FieldErrors::default();
         let read = (
             faults.collect(address(&f, default_host)),
@@ -59,12 +61,7 @@ impl<'a> RegisterBody<'a> {
             _ => Err(faults.into_invalid_body()),
         }
     }
-}
 
-/// The maximum size of an endpoint in bytes.
-const ENDPOINT_MAX: usize = 2_048;
-
-impl RegisterBody<'_> {
     /// The first member that has more bytes than the hub stores, and its limit.
     pub fn oversized_member(&self) -> Option<(&'static str, usize)> {
         let card = self.card.as_ref().filter(|card| card.raw().len() > CARD_MAX);
@@ -77,12 +74,11 @@ impl RegisterBody<'_> {
 fn address<'b>(f: &Fields<'_, 'b>, default_host: &str) -> Result<Address<'b>, Malformed> {
     let text = f.required_text("agent_id")?;
     let address = Address::read(text, default_host).map_err(|bad| f.malformed("agent_id", bad))?;
-    match address.is_reserved_host() {
-        true => {
-            Err(f.malformed("agent_id", "uses a reserved host; choose another, for example chorus"))
-        }
-        false => Ok(address),
+    if address.is_reserved_host() {
+        let message = "uses a reserved host; choose another, for example chorus";
+        return Err(f.malformed("agent_id", message));
     }
+    Ok(address)
 }
 
 fn card<'b>(f: &Fields<'_, 'b>) -> Result<Option<AgentCard<'b>>, InvalidBody> {
@@ -98,10 +94,10 @@ fn endpoint<'b>(f: &Fields<'_, 'b>, by: RegisteredBy) -> Result<Option<&'b str>,
             "is required: an agent without a key can only be reached at an endpoint",
         ));
     }
-    match text.is_none_or(is_http_url) {
-        true => Ok(text),
-        false => Err(f.malformed(NAME, "must be a URL like https://agent.example/receive")),
+    if !text.is_none_or(is_http_url) {
+        return Err(f.malformed(NAME, "must be a URL like https://agent.example/receive"));
     }
+    Ok(text)
 }
 
 /// Absolute, with a host, and spelled so that every parser finds the same host in it.
@@ -207,7 +203,7 @@ mod tests {
             "a hint of any fault is kept"
         );
         assert_eq!(refused("{}", RegisteredBy::Agent).message(), "/agent_id: agent_id is required");
-        assert_eq!(refused("[]", RegisteredBy::Agent).example(), examples::REGISTRATION);
+        assert_eq!(refused("[]", RegisteredBy::Agent).example(), REGISTRATION_EXAMPLE);
     }
 
     #[test]

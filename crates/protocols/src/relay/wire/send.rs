@@ -2,9 +2,9 @@
 
 use super::a2a;
 use super::address::Address;
-use super::bad::{FieldErrors, InvalidBody};
 use super::envelope::Envelope;
-use super::shape::write_json_string;
+use super::error::{FieldErrors, InvalidBody};
+use super::response::write_json_string;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{Json, JsonValue};
 
@@ -56,13 +56,13 @@ fn receiver<'b>(f: &Fields<'_, 'b>, default_host: &str) -> Result<Address<'b>, M
 fn envelope<'b>(f: &Fields<'_, 'b>, body: &'b Json<'_>) -> Result<Envelope<'b>, InvalidBody> {
     let Some(given) = body.get("envelope").filter(|_| f.has_value("envelope")) else {
         let missing = InvalidBody::from(f.malformed("envelope", "is required"));
-        return Err(match is_flat(f) {
-            true => missing.with_hint(
-                "the envelope's fields are at the top level; move them into \"envelope\", next to \
-                 \"receiver_id\", as the example does with your own body",
-            ),
-            false => missing,
-        });
+        if !is_flat(f) {
+            return Err(missing);
+        }
+        return Err(missing.with_hint(
+            "the envelope's fields are at the top level; move them into \"envelope\", next to \
+             \"receiver_id\", as the example does with your own body",
+        ));
     };
     let unwrapped = a2a::find_envelope(given, "/envelope")?;
     if unwrapped.envelope.get(BRIDGE).is_some() {

@@ -1,13 +1,14 @@
-//! The members of an envelope that request work from an agent of another protocol.
+//! Work in envelopes: the members that request it from an agent of another protocol, the `message`
+//! skill that every agent of this protocol has, and input and output as text, which is all an
+//! envelope can carry (B19).
 
 use rialto_core::agent::{Agent, Skill};
 use rialto_core::money::Credits;
 
-use super::bad::{FieldErrors, InvalidBody};
 use super::envelope::Envelope;
-use super::skill::MESSAGE_SKILL;
+use super::error::{FieldErrors, InvalidBody};
 use crate::kit::fields::Fields;
-use crate::kit::ijson::{Json, JsonValue};
+use crate::kit::ijson::{self, Json, JsonValue};
 use crate::kit::object::ObjectWriter;
 
 /// The maximum length of a skill's name in characters.
@@ -64,17 +65,59 @@ impl<'a> WorkTerms<'a> {
 
 /// Whether a skill's input has a field for the sender's culture, in any form of schema.
 fn takes_culture(skill: &Skill) -> bool {
-    let Ok(shape) = crate::kit::ijson::read(skill.input.as_bytes()) else { return false };
+    let Ok(shape) = ijson::read(skill.input.as_bytes()) else { return false };
     let properties =
         shape.get("properties").filter(|all| matches!(all.value(), JsonValue::Object(_)));
     properties.unwrap_or(&shape).get("culture").is_some()
 }
 
+/// Its name in other protocols.
+pub const MESSAGE_SKILL: &str = "message";
+/// A text goes in and a text comes out.
+const SHAPE: &str = r#"{"text":"string"}"#;
+
+/// The skill as listed: free, since this protocol has no prices.
+pub fn message_skill() -> Skill {
+    Skill {
+        name: MESSAGE_SKILL.to_owned(),
+        price: Credits::ZERO,
+        by_offer: false,
+        expected_duration: None,
+        needs_approval: false,
+        description: "Reads a message and replies to it".to_owned(),
+        category: None,
+        native_name: None,
+        input: SHAPE.to_owned(),
+        output: SHAPE.to_owned(),
+    }
+}
+
+/// Input or output as text: `{"text":…}` and a string become that text, anything else its JSON.
+pub fn json_as_text(json: &str) -> String {
+    let read = ijson::read(json.as_bytes());
+    let said = match read.as_ref().map(Json::value) {
+        Ok(JsonValue::Object(members)) => match &members[..] {
+            [(name, value)] if name == "text" => as_string(value),
+            _ => None,
+        },
+        Ok(JsonValue::String(said)) => Some(said.as_ref()),
+        _ => None,
+    };
+    // An envelope's text must not be empty, so an empty text becomes its JSON.
+    said.filter(|said| !said.is_empty()).unwrap_or(json).to_owned()
+}
+
+/// The text of a JSON string.
+pub(crate) fn as_string<'j>(json: &'j Json<'_>) -> Option<&'j str> {
+    match json.value() {
+        JsonValue::String(text) => Some(text),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::ijson;
-    use crate::relay::skill;
 
     type Read = (Option<String>, Option<String>, Option<i64>);
 
@@ -110,7 +153,7 @@ mod tests {
         let json = ijson::read(text.as_bytes()).expect("JSON");
         let envelope = Envelope::read(&json, AT).expect("an envelope");
         let wish = WorkTerms::read(&json).expect("nothing is asked for");
-        let with = |input: &str| Skill { input: input.to_owned(), ..skill::message_skill() };
+        let with = |input: &str| Skill { input: input.to_owned(), ..message_skill() };
         let plain = r#"{"text":"hi \"you\""}"#;
         let cultured = r#"{"text":"hi \"you\"","culture":"zh-CN"}"#;
         for (shape, input) in [
@@ -123,5 +166,22 @@ mod tests {
             assert_eq!(wish.input(&envelope, Some(&with(shape))), input, "{shape}");
         }
         assert_eq!(wish.input(&envelope, None), plain);
+    }
+
+    #[test]
+    fn just_a_text_is_that_text_and_everything_else_its_json() {
+        for (json, said) in [
+            (r#"{"text":"hi \"you\""}"#, r#"hi "you""#),
+            (r#""plain""#, "plain"),
+            (r#"{"text":""}"#, r#"{"text":""}"#),
+            (r#""""#, r#""""#),
+            (r#"{"text":7}"#, r#"{"text":7}"#),
+            (r#"{ "text":"a","n":1.50}"#, r#"{ "text":"a","n":1.50}"#),
+            (r#"{"Text":"a"}"#, r#"{"Text":"a"}"#),
+            ("null", "null"),
+            ("[1.0]", "[1.0]"),
+        ] {
+            assert_eq!(json_as_text(json), said, "{json}");
+        }
     }
 }
