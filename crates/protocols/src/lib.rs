@@ -18,7 +18,7 @@ pub mod relay;
 #[cfg(feature = "server")]
 pub const ALL: &[&dyn adapter::ProtocolAdapter] = &[
     &registry::Registry,
-    &relay::face::Relay,
+    &relay::Relay,
     &agora::Agora,
     &openclaw::face::Openclaw,
     &clara::Clara,

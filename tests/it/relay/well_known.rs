@@ -1,7 +1,7 @@
 //! The discovery document, and clients that know nothing else (R77, R78, R83, R84).
 
 use rialto_protocols::kit::ijson;
-use rialto_protocols::relay::discovery::ServerDocument;
+use rialto_protocols::relay::wire::discovery::{Paths, ServerDocument};
 use serde_json::{Value, json};
 
 use super::kit::{BOTH, Peer, card, message};
@@ -50,7 +50,7 @@ async fn every_path_of_the_document_is_served() {
 }
 
 /// What an agent needs before it starts: the paths of the server's operations.
-async fn paths(hub: &TestHub) -> rialto_protocols::relay::discovery::Paths {
+async fn paths(hub: &TestHub) -> Paths {
     let document = hub.get("/.well-known/chorus.json", None).await.expect(200);
     ServerDocument::read(&ijson::read(document.text.as_bytes()).expect("JSON")).paths
 }

@@ -16,7 +16,7 @@ fn example(protocol: &str) -> Value {
         }
         "openclaw" => rialto_protocols::openclaw::kind::Kind::Request.example(),
         "agora" => rialto_protocols::agora::wire::error::ENVELOPE_EXAMPLE,
-        "relay" => rialto_protocols::relay::examples::MESSAGE,
+        "relay" => rialto_protocols::relay::wire::error::MESSAGE_EXAMPLE,
         "clara" => return task(),
         new => panic!("{new} has no example here"),
     };

@@ -1,8 +1,8 @@
 //! Envelopes that are validated before they are sent.
 
 use rialto_protocols::kit::ijson;
-use rialto_protocols::relay::bad::InvalidBody;
-use rialto_protocols::relay::{Envelope, VERSION, a2a};
+use rialto_protocols::relay::wire::a2a;
+use rialto_protocols::relay::{Envelope, InvalidBody, VERSION};
 use serde::Serialize;
 
 use crate::call::CallError;

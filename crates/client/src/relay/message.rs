@@ -3,7 +3,7 @@
 use rialto_core::number;
 use rialto_protocols::kit::ijson::{self, Json, JsonValue};
 use rialto_protocols::kit::sse;
-use rialto_protocols::relay::a2a;
+use rialto_protocols::relay::wire::a2a;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -34,7 +34,7 @@ pub use registration::{RegisteredAgent, Registration};
 pub use reply_stream::{ReplyStream, ReplyStreamItem};
 pub use retry::RetryPolicy;
 pub use rialto_protocols::relay::EnvelopeFormat;
-pub use rialto_protocols::relay::stream::ReplyEvent;
+pub use rialto_protocols::relay::wire::reply::ReplyEvent;
 pub use send::{SendRequest, SendResponse};
 pub use server::{AckAnswer, Server};
 pub use webhook_signature::{VerifyError, WebhookSecret};

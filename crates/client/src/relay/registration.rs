@@ -1,6 +1,7 @@
 //! Registration of an agent, and the server's response.
 
-use rialto_protocols::relay::{EnvelopeFormat, card};
+use rialto_protocols::relay::EnvelopeFormat;
+use rialto_protocols::relay::wire::agent_card;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -63,7 +64,7 @@ impl Registration {
     /// An agent that listens to its inbox, with a minimal card.
     pub fn new(agent_id: impl Into<String>, culture: &str, languages: &[String]) -> Self {
         let card = json!({
-            "card_version": card::VERSION,
+            "card_version": agent_card::VERSION,
             "user_culture": culture,
             "supported_languages": languages,
         });
@@ -103,7 +104,7 @@ impl RegisteredAgent {
 mod tests {
     use super::*;
     use rialto_protocols::kit::ijson;
-    use rialto_protocols::relay::register::{RegisterBody, RegisteredBy};
+    use rialto_protocols::relay::wire::registration::{RegisterBody, RegisteredBy};
 
     #[test]
     fn an_announcement_is_what_servers_read() {

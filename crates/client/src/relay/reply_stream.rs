@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use reqwest::Response;
 use rialto_protocols::kit::sse::{Event, Parser};
-use rialto_protocols::relay::stream::ReplyEvent;
+use rialto_protocols::relay::wire::reply::ReplyEvent;
 
 use super::origin_client;
 use super::outcome::{DeliveryOutcome, SentMessage};

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
 use rialto_protocols::kit::ijson;
-use rialto_protocols::relay::discovery::{self, Paths};
+use rialto_protocols::relay::wire::discovery::{self, Paths};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;

@@ -1,87 +1,73 @@
 //! relay: Chorus Transport 0.4. Agents with addresses send each other envelopes.
 //!
-//! The wire types need no server, so the hub and its clients read and write the same forms. The
-//! protocol shares a word in its name with the registry protocol, and nothing else.
+//! This file has the protocol's adapter and its state. The wire types need no server, so the hub and
+//! its clients read and write the same forms. The protocol shares a word in its name with the
+//! registry protocol, and nothing else.
 
-pub mod a2a;
-pub mod address;
-pub mod bad;
-pub mod card;
-pub mod codes;
-pub mod culture;
-pub mod delivery;
-pub mod discovery;
-pub mod envelope;
-pub mod event;
-pub mod examples;
-pub mod receive;
-pub mod register;
-pub mod reply;
-pub mod send;
-pub mod shape;
-pub mod skill;
-pub mod spoken;
-pub mod stream;
-pub mod wish;
+pub mod wire;
 
 #[cfg(feature = "server")]
-mod attempt;
+mod auth;
 #[cfg(feature = "server")]
-mod courier;
+mod delivery;
 #[cfg(feature = "server")]
-pub mod face;
+mod errors;
 #[cfg(feature = "server")]
-mod feed;
+mod fields;
 #[cfg(feature = "server")]
-mod hire;
-#[cfg(feature = "server")]
-mod letter;
-#[cfg(feature = "server")]
-mod live;
+mod job;
 #[cfg(feature = "server")]
 mod loop_guard;
 #[cfg(feature = "server")]
-mod proof;
+mod message;
 #[cfg(feature = "server")]
-mod record;
-#[cfg(feature = "server")]
-mod refusals;
-#[cfg(feature = "server")]
-mod room;
-#[cfg(feature = "server")]
-mod routes;
+mod operations;
 #[cfg(feature = "server")]
 mod settings;
 #[cfg(feature = "server")]
-mod sides;
-#[cfg(feature = "server")]
-mod state;
-#[cfg(feature = "server")]
-mod stored;
-#[cfg(feature = "server")]
-mod trace;
-#[cfg(feature = "server")]
-mod wording;
-#[cfg(feature = "server")]
-mod work;
+mod translate;
 
 #[cfg(test)]
 mod tests;
 
-pub use a2a::EnvelopeFormat;
-pub use address::{Address, BadAddress};
-pub use bad::InvalidBody;
-pub use card::AgentCard;
-pub use codes::Code;
-pub use delivery::{DeliveryOutcome, DeliveryReport};
-pub use envelope::Envelope;
-#[cfg(feature = "server")]
-pub use room::RelayState;
 #[cfg(feature = "server")]
 pub use settings::Settings;
-pub use shape::Failure;
+pub use wire::a2a::EnvelopeFormat;
+pub use wire::address::{Address, BadAddress};
+pub use wire::agent_card::AgentCard;
+pub use wire::envelope::Envelope;
+pub use wire::error::{Code, InvalidBody};
+pub use wire::response::{DeliveryOutcome, DeliveryReport, Failure};
 
 use rialto_core::alias::Protocol;
+#[cfg(feature = "server")]
+use {
+    crate::adapter::fidelity::FieldMap,
+    crate::adapter::idempotency::{self, IdempotencyResponses, idempotent_router},
+    crate::adapter::operation::describe_operations,
+    crate::adapter::{
+        EdgeError, FastRoute, HubContext, NewAgent, OperationInfo, ProtocolAdapter, naming,
+    },
+    crate::kit::ijson::{self, Json, JsonValue},
+    axum::Router,
+    axum::response::{IntoResponse, Response},
+    delivery::RelayEncoder,
+    delivery::attempt::RunningAttempts,
+    errors::ErrorResponse,
+    fields::RelayFieldMap,
+    loop_guard::LoopGuard,
+    message::TraceIds,
+    operations::{OPERATIONS, messages},
+    rialto_core::notice::Notice,
+    rialto_core::refusal::Refusal,
+    rialto_core::time::Timestamp,
+    rialto_engine::delivery::DeliveryEncoder,
+    rialto_engine::secret::HubSecret,
+    std::sync::Arc,
+    std::sync::atomic::{AtomicU64, Ordering},
+    std::time::Instant,
+    wire::error::{REGISTRATION_EXAMPLE, example_for},
+};
 
 /// The protocol's id.
 pub const ID: Protocol = Protocol::new("relay");
@@ -94,3 +80,195 @@ const BODY_MAX: usize = 65_536;
 /// for addressing.
 #[cfg(feature = "server")]
 const CONFUSABLES: Protocol = Protocol::new("relaylooks");
+
+/// The adapter of this protocol.
+#[cfg(feature = "server")]
+pub struct Relay;
+
+#[cfg(feature = "server")]
+impl ProtocolAdapter for Relay {
+    fn id(&self) -> Protocol {
+        ID
+    }
+
+    fn routes(&self, hub_context: &HubContext) -> Router {
+        idempotent_router(OPERATIONS.iter(), hub_context, &Relay)
+    }
+
+    fn root_routes(&self, hub_context: &HubContext) -> Router {
+        // Two protocols register at the root. The hub tells their registrations apart.
+        let rows = OPERATIONS.iter().filter(|row| row.at_root && row.path != "/register");
+        idempotent_router(rows, hub_context, &Relay)
+    }
+
+    fn operations(&self) -> Vec<OperationInfo> {
+        describe_operations(ID, OPERATIONS)
+    }
+
+    fn delivery_encoder(&self, hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        Arc::new(RelayEncoder { context: hub_context.clone() })
+    }
+
+    fn edge_error_response(&self, hub_context: &HubContext, error: EdgeError) -> Response {
+        ErrorResponse::new(errors::from_edge(&error), hub_context.engine.now()).into_response()
+    }
+
+    fn held_until(&self, notice: &Notice, now: Timestamp) -> Option<Timestamp> {
+        delivery::held_until(&notice.news, notice.at, now)
+    }
+
+    fn recognizes_registration(&self, body: &Json<'_>) -> bool {
+        let addressed = body.get("agent_id").is_some_and(|id| match id.value() {
+            JsonValue::String(text) => text.contains('@'),
+            _ => false,
+        });
+        body.get("agent_card").is_some() || addressed
+    }
+
+    fn registration_example(&self) -> Option<&'static str> {
+        Some(REGISTRATION_EXAMPLE)
+    }
+
+    fn field_map(&self) -> &'static dyn FieldMap {
+        &RelayFieldMap
+    }
+
+    fn alias(&self, _: &HubSecret, new: &NewAgent<'_>, long: bool) -> Option<String> {
+        let digits = naming::alias_digits(new.home, new.native, long);
+        Some(format!("{}-{digits}@{}", naming::slug(new.name), new.home))
+    }
+
+    fn body_limit(&self, general: usize) -> usize {
+        general.min(BODY_MAX)
+    }
+
+    fn fast_routes(&self) -> &'static [FastRoute] {
+        const UNLESS: &[&str] = &[idempotency::HEADER];
+        &[FastRoute {
+            method: "POST",
+            path: "/messages",
+            excluded_headers: UNLESS,
+            handler: messages::send_message_fast,
+        }]
+    }
+
+    fn handles_unknown_paths(&self) -> bool {
+        true
+    }
+}
+
+/// The edge refuses requests before the hub context is available, including its clock.
+#[cfg(feature = "server")]
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Timestamp(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+}
+
+#[cfg(feature = "server")]
+impl IdempotencyResponses for Relay {
+    fn namespace(&self) -> &'static str {
+        "relay"
+    }
+
+    fn invalid_key(&self) -> Response {
+        let failure = Failure {
+            field: Some("Idempotency-Key".into()),
+            example: Some(example_for("Idempotency-Key").into()),
+            ..Failure::new(Code::Validation, "Idempotency-Key must have 1 to 256 characters")
+        };
+        ErrorResponse::new(failure, now()).into_response()
+    }
+
+    fn body_mismatch(&self, _: &[u8]) -> Response {
+        let text = "this Idempotency-Key was used with another body; use a new one";
+        ErrorResponse::new(Failure::new(Code::IdempotencyConflict, text), now()).into_response()
+    }
+
+    fn storage_full(&self, refusal: &Refusal) -> Response {
+        let field = Some("Idempotency-Key".into());
+        ErrorResponse::new(Failure { field, ..errors::from_refusal(refusal) }, now())
+            .into_response()
+    }
+
+    fn edge_error(&self, error: EdgeError) -> Response {
+        ErrorResponse::new(errors::from_edge(&error), now()).into_response()
+    }
+
+    fn redact_secrets(&self, body: &str) -> String {
+        use serde_json::value::RawValue;
+        type Members = std::collections::BTreeMap<String, Box<RawValue>>;
+        let stripped = || {
+            let mut answer: Members = serde_json::from_str(body).ok()?;
+            let mut data: Members = serde_json::from_str(answer.get("data")?.get()).ok()?;
+            let had =
+                ["api_key", "webhook_secret"].iter().filter(|name| data.remove(**name).is_some());
+            if had.count() == 0 {
+                return None;
+            }
+            let data = RawValue::from_string(serde_json::to_string(&data).ok()?).ok()?;
+            answer.insert("data".to_owned(), data);
+            serde_json::to_string(&answer).ok()
+        };
+        stripped().unwrap_or_else(|| body.to_owned())
+    }
+
+    fn claimed_caller(&self, body: &[u8]) -> Option<String> {
+        // Unrelated senders that happen to choose the same key must not conflict.
+        let json = ijson::read(body).ok()?;
+        let sender = || json.get("envelope")?.get("sender_id");
+        let named = json.get("agent_id").or_else(sender)?;
+        Some(format!("said {}", named.raw()))
+    }
+}
+
+/// The relay's own state, shared by all its operations.
+#[cfg(feature = "server")]
+pub struct RelayState {
+    pub settings: Settings,
+    pub trace_ids: TraceIds,
+    pub loop_guard: LoopGuard,
+    pub running_attempts: RunningAttempts,
+    pub delivery_counts: DeliveryCounts,
+    pub started: Instant,
+}
+
+#[cfg(feature = "server")]
+impl RelayState {
+    pub fn new(settings: Settings, secret: &HubSecret) -> Self {
+        Self {
+            settings,
+            trace_ids: TraceIds::new(secret.derive("rialto relay trace v1", "hub")),
+            loop_guard: LoopGuard::default(),
+            running_attempts: RunningAttempts::default(),
+            delivery_counts: DeliveryCounts::default(),
+            started: Instant::now(),
+        }
+    }
+}
+
+/// Outcomes of messages since the hub was started.
+#[cfg(feature = "server")]
+#[derive(Debug, Default)]
+pub struct DeliveryCounts {
+    delivered: AtomicU64,
+    failed: AtomicU64,
+    queued: AtomicU64,
+}
+
+#[cfg(feature = "server")]
+impl DeliveryCounts {
+    pub fn count(&self, outcome: &DeliveryOutcome<'_>) {
+        use DeliveryOutcome::{Delivered, Failed, Queued, Streamed};
+        let counter = match outcome {
+            Streamed | Delivered { .. } => &self.delivered,
+            Queued => &self.queued,
+            Failed { .. } => &self.failed,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Delivered, failed, queued.
+    pub fn read(&self) -> [u64; 3] {
+        [&self.delivered, &self.failed, &self.queued].map(|count| count.load(Ordering::Relaxed))
+    }
+}

@@ -1,14 +1,15 @@
 //! Envelopes, alone and inside A2A messages, and everything else relay parses.
 
 use rialto_protocols::kit::ijson::{self, Json};
-use rialto_protocols::relay::discovery::ServerDocument;
-use rialto_protocols::relay::register::{RegisterBody, RegisteredBy};
-use rialto_protocols::relay::reply::Reply;
-use rialto_protocols::relay::send::SendRequest;
-use rialto_protocols::relay::wish::WorkTerms;
-use rialto_protocols::relay::{
-    Address, AgentCard, Envelope, EnvelopeFormat, a2a, culture, receive, spoken,
-};
+use rialto_protocols::relay::wire::a2a;
+use rialto_protocols::relay::wire::agent_card::check_language_tag;
+use rialto_protocols::relay::wire::discovery::ServerDocument;
+use rialto_protocols::relay::wire::envelope::{read_receive_body, write_receive_body};
+use rialto_protocols::relay::wire::registration::{RegisterBody, RegisteredBy};
+use rialto_protocols::relay::wire::reply::Reply;
+use rialto_protocols::relay::wire::send::SendRequest;
+use rialto_protocols::relay::wire::work::{WorkTerms, json_as_text};
+use rialto_protocols::relay::{Address, AgentCard, Envelope, EnvelopeFormat};
 
 use super::text;
 
@@ -33,17 +34,17 @@ pub fn relay(bytes: &[u8]) {
         if let Ok(register) = RegisterBody::read(&json, by, HOST) {
             addressed(&register.address);
             if let Some(card) = &register.card {
-                culture::check_language_tag(card.culture()).expect("a card's culture is valid");
+                check_language_tag(card.culture()).expect("a card's culture is valid");
             }
         }
     }
     let _ = (
         AgentCard::read(&json, ""),
         WorkTerms::read(&json),
-        receive::read_receive_body(&json),
+        read_receive_body(&json),
         ServerDocument::read(&json),
     );
-    let _ = spoken::json_as_text(json.raw());
+    let _ = json_as_text(json.raw());
 }
 
 /// Wrapping an envelope in A2A and unwrapping it gives the same envelope.
@@ -55,9 +56,9 @@ fn wrapped(envelope: &Json<'_>) {
         let Ok(json) = ijson::read(&out) else { continue };
         let found = a2a::find_envelope(&json, "").expect("our own wrapping");
         assert_eq!(found.envelope.raw(), envelope.raw());
-        let body = receive::write_receive_body(envelope.raw(), format, "t1");
+        let body = write_receive_body(envelope.raw(), format, "t1");
         if let Ok(json) = ijson::read(&body) {
-            let read = receive::read_receive_body(&json).expect("our own delivery");
+            let read = read_receive_body(&json).expect("our own delivery");
             assert_eq!(read.raw(), envelope.raw());
         }
     }
@@ -70,7 +71,7 @@ pub fn relay_address(bytes: &[u8]) {
         addressed(&address);
         assert!(Address::read_full(text).is_ok() == text.contains('@'));
     }
-    let _ = culture::check_language_tag(text);
+    let _ = check_language_tag(text);
 }
 
 fn addressed(address: &Address<'_>) {

@@ -2,7 +2,7 @@
 //! content ends it early.
 
 use rialto_protocols::kit::sse::{self, Event, Parser};
-use rialto_protocols::relay::stream::ReplyEvent;
+use rialto_protocols::relay::wire::reply::ReplyEvent;
 
 const MAX: usize = 8 << 10;
 /// How many events of an input are written again.

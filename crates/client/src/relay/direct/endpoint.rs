@@ -15,9 +15,10 @@ use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use rialto_protocols::kit::ijson;
 use rialto_protocols::kit::object::ObjectWriter;
-use rialto_protocols::relay::envelope::InvalidEnvelope;
-use rialto_protocols::relay::wish::WorkTerms;
-use rialto_protocols::relay::{Code, Envelope, InvalidBody, reply, skill, spoken};
+use rialto_protocols::relay::wire::envelope::InvalidEnvelope;
+use rialto_protocols::relay::wire::reply;
+use rialto_protocols::relay::wire::work::{MESSAGE_SKILL, WorkTerms, json_as_text, message_skill};
+use rialto_protocols::relay::{Code, Envelope, InvalidBody};
 
 use super::BODY_BYTES_MAX;
 use super::envelope_record::{EnvelopeRecord, Fingerprint};
@@ -211,7 +212,7 @@ impl EnvelopeService {
         let envelope = Envelope::read(&json, AT).map_err(|invalid| invalid_envelope(&invalid))?;
         let skill = self.skill(wish.skill)?;
         let shape = skill.input_schema.as_ref().map_or("{}", |schema| schema.text()).to_owned();
-        let shaped = rialto_core::agent::Skill { input: shape, ..skill::message_skill() };
+        let shaped = rialto_core::agent::Skill { input: shape, ..message_skill() };
         let input = wish.input(&envelope, Some(&shaped));
         let budget = wish.budget.unwrap_or(Credits::ZERO);
         let refused = |why: JobRefusal| adaptation_failed(&refusal_text(&why));
@@ -257,7 +258,7 @@ impl EnvelopeService {
                 names()
             ))
         };
-        only.or_else(|| shop.skill(skill::MESSAGE_SKILL)).ok_or_else(several)
+        only.or_else(|| shop.skill(MESSAGE_SKILL)).ok_or_else(several)
     }
 }
 
@@ -280,7 +281,7 @@ fn outcome_response(outcome: Outcome) -> HttpResponse {
             return adaptation_failed(&why);
         }
     };
-    let text = spoken::json_as_text(&output);
+    let text = json_as_text(&output);
     let structured = (text == output).then_some(output.as_str());
     let reply = ObjectWriter::new().text("status", "ok").text("reply", &text);
     let body = reply.maybe_raw("output", structured).finish();

@@ -24,8 +24,8 @@ mod serve;
 
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
-use rialto_protocols::relay::receive;
-use rialto_protocols::relay::reply::{self, ReplyStatus};
+use rialto_protocols::relay::wire::envelope::write_receive_body;
+use rialto_protocols::relay::wire::reply::{self, ReplyStatus};
 use url::Url;
 
 use super::envelope::ValidEnvelope;
@@ -71,7 +71,7 @@ impl Peer {
     /// response in another format is an error of the call.
     pub async fn send(&self, envelope: &ValidEnvelope) -> Result<PeerReply, CallError> {
         // The envelope is sent as it is; the caller may wrap it in an A2A message.
-        let body = receive::write_receive_body(envelope.as_str(), None, "");
+        let body = write_receive_body(envelope.as_str(), None, "");
         let request = self.line.request(Method::POST, self.endpoint.clone())?;
         let request = request.header(CONTENT_TYPE, "application/json").body(body);
         let mut answer = origin_client::send(request).await?;

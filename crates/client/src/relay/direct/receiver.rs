@@ -5,8 +5,9 @@ use std::future::Future;
 use http::HeaderMap;
 use rialto_core::time::Timestamp;
 use rialto_protocols::kit::ijson;
-use rialto_protocols::relay::envelope::InvalidEnvelope;
-use rialto_protocols::relay::{Code, InvalidBody, receive, reply};
+use rialto_protocols::relay::wire::envelope::{InvalidEnvelope, read_receive_body};
+use rialto_protocols::relay::wire::reply;
+use rialto_protocols::relay::{Code, InvalidBody};
 
 use super::super::message::EnvelopeContents;
 use super::super::turn_dedup::TurnDedup;
@@ -122,7 +123,7 @@ pub(super) fn read_envelope(
     body: &[u8],
 ) -> Result<ReceivedEnvelope, InvalidEnvelope> {
     let json = ijson::read(body).map_err(InvalidBody::from)?;
-    let envelope = receive::read_receive_body(&json)?;
+    let envelope = read_receive_body(&json)?;
     let trace_id = headers.get(ID_HEADER).and_then(|id| id.to_str().ok());
     Ok(ReceivedEnvelope {
         // The canonical form, so that an agent has one name here however it is spelled.

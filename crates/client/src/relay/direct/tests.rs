@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use http::HeaderMap;
 use rialto_core::time::Timestamp;
 use rialto_protocols::relay::EnvelopeFormat;
-use rialto_protocols::relay::{examples, receive};
+use rialto_protocols::relay::wire::envelope::write_receive_body;
+use rialto_protocols::relay::wire::error::ENVELOPE_EXAMPLE;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -67,8 +68,7 @@ async fn an_envelope_is_taken_out_of_both_a2a_shapes() {
     let (url, _stop) = endpoint(&heard).await;
     let plain = envelope("Hello!");
     for format in [None, Some(EnvelopeFormat::A2a10), Some(EnvelopeFormat::A2a03)] {
-        let (status, _) =
-            post(&url, receive::write_receive_body(plain.as_str(), format, "m-1")).await;
+        let (status, _) = post(&url, write_receive_body(plain.as_str(), format, "m-1")).await;
         assert_eq!(status, 200, "{format:?}");
     }
     let heard = heard.lock().expect("sound");
@@ -80,8 +80,8 @@ async fn an_envelope_is_taken_out_of_both_a2a_shapes() {
 async fn what_is_no_envelope_is_refused_before_anybody_sees_it() {
     let heard = Heard::default();
     let (url, _stop) = endpoint(&heard).await;
-    let old = examples::ENVELOPE.replace("0.4", "0.3");
-    let no_culture = examples::ENVELOPE.replace("sender_culture", "culture");
+    let old = ENVELOPE_EXAMPLE.replace("0.4", "0.3");
+    let no_culture = ENVELOPE_EXAMPLE.replace("sender_culture", "culture");
     let long = format!("{{\"envelope\":\"{}\"}}", "x".repeat(BODY_BYTES_MAX));
     for (body, status, code) in [
         ("", 400, "INVALID_ENVELOPE"),
@@ -146,7 +146,7 @@ async fn replies_in_other_words_are_told_apart() {
 async fn only_signed_deliveries_are_believed_where_that_is_asked_for() {
     let secret = WebhookSecret::read("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("a secret");
     let receiver = EnvelopeReceiver::new(|_| async { Ok(()) }).with_secret(secret);
-    let body = examples::ENVELOPE.as_bytes();
+    let body = ENVELOPE_EXAMPLE.as_bytes();
     let unsigned = receiver.receive(&HeaderMap::new(), body, NOW).await;
     assert_eq!(unsigned.status, 401);
     let mut headers = HeaderMap::new();
@@ -166,7 +166,7 @@ fn turn(number: u64, text: &str) -> Vec<u8> {
     let mut draft = EnvelopeSpec::new("Alice@chorus", "en", text);
     draft.conversation_id = Some("c".to_owned());
     draft.turn_number = Some(number);
-    receive::write_receive_body(draft.build().expect("a letter").as_str(), None, "")
+    write_receive_body(draft.build().expect("a letter").as_str(), None, "")
 }
 
 #[tokio::test]
@@ -192,7 +192,7 @@ async fn a_turn_is_handed_over_once() {
     assert_eq!(status(&turn(2, "Hello!")).await, 200);
     assert_eq!(calls.load(Ordering::SeqCst), 3);
     assert_eq!((status(&turn(3, "hard")).await, status(&turn(3, "hard")).await), (500, 200));
-    assert_eq!(status(examples::ENVELOPE.as_bytes()).await, 200);
-    assert_eq!(status(examples::ENVELOPE.as_bytes()).await, 200);
+    assert_eq!(status(ENVELOPE_EXAMPLE.as_bytes()).await, 200);
+    assert_eq!(status(ENVELOPE_EXAMPLE.as_bytes()).await, 200);
     assert_eq!(calls.load(Ordering::SeqCst), 7, "what has no turn is always handed over");
 }

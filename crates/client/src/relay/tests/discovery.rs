@@ -1,4 +1,4 @@
-use rialto_protocols::relay::discovery::Paths;
+use rialto_protocols::relay::wire::discovery::Paths;
 
 use crate::CallError;
 use crate::relay::{Key, Server};
