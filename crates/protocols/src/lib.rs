@@ -20,6 +20,6 @@ pub const ALL: &[&dyn adapter::ProtocolAdapter] = &[
     &registry::face::Registry,
     &relay::face::Relay,
     &agora::face::Agora,
-    &openclaw::face::Openclaw,
+    &openclaw::Openclaw,
     &clara::face::Clara,
 ];

@@ -54,7 +54,7 @@ pub const KEPT: [Field; 4] = [SchemaReference, ClawSchemaReference, CardMember, 
 pub const CHECKED: &[(&str, usize)] = &[
     ("crates/hub/src/v1/jobs/open.rs", 1),
     ("crates/protocols/src/agora/intake.rs", 1),
-    ("crates/protocols/src/openclaw/routes/identity.rs", 1),
+    ("crates/protocols/src/openclaw/operations/identity.rs", 1),
     ("crates/protocols/src/registry/routes/agents.rs", 1),
     ("crates/protocols/src/registry/routes/jobs.rs", 1),
     ("crates/protocols/src/relay/routes/agents.rs", 1),

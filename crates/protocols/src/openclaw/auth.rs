@@ -14,10 +14,9 @@ use rialto_engine::Idempotency;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-use super::codes::Code;
-use super::failure::Failure;
-use super::say::ErrorResponse;
-use super::{BODY_MAX, ID, refusals};
+use super::errors::{self, ErrorResponse};
+use super::wire::error::{Code, Failure};
+use super::{BODY_MAX, ID};
 use crate::adapter::caller::{Caller, KeyRejection};
 use crate::adapter::idempotency::{RequestIdempotency, principal};
 use crate::adapter::{HubContext, body};
@@ -47,7 +46,7 @@ impl FromRequestParts<HubContext> for OptionalCaller {
         let caller = caller.map_err(|bad| {
             let failure = match bad {
                 KeyRejection::Unknown => unauthorized(),
-                KeyRejection::Suspended => refusals::from_refusal(&Refusal::Suspended),
+                KeyRejection::Suspended => errors::from_refusal(&Refusal::Suspended),
             };
             ErrorResponse::new(context, failure)
         })?;
@@ -182,7 +181,7 @@ impl FromRequest<HubContext> for BodyBytes {
         let (parts, body) = request.into_parts();
         let limit = context.body_limit.min(BODY_MAX);
         let body = body::read_body(&parts.headers, body, limit).await;
-        body.map(Self).map_err(|error| ErrorResponse::new(context, refusals::from_edge(&error)))
+        body.map(Self).map_err(|error| ErrorResponse::new(context, errors::from_edge(&error)))
     }
 }
 

@@ -7,12 +7,12 @@ use rialto_core::world::World;
 use uuid::Uuid;
 
 use super::ID;
-use super::codes::Rejected;
-use super::common;
-use super::message::{
-    CollaborationResult, Rejection, Request, Response, ResponseAnswer, ResultError, ResultOutcome,
+use super::wire::error::Rejected;
+use super::wire::words::{ErrorType, State};
+use super::wire::{
+    self, CollaborationResult, Rejection, Request, Response, ResponseAnswer, ResultError,
+    ResultOutcome,
 };
-use super::state::{ErrorType, State};
 use crate::adapter::{HubContext, bridge, fidelity};
 use crate::kit::ijson;
 use crate::kit::object::{ObjectWriter, string_array};
@@ -22,18 +22,18 @@ const RETRY_SECONDS: u32 = 60;
 
 /// The ids of a collaboration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CollaborationIds {
+pub struct Ids {
     pub request_id: Uuid,
     pub correlation_id: Uuid,
     pub collaboration_id: Uuid,
 }
 
 /// The ids of a job. A job from another protocol uses the hub's own (B10).
-pub fn collaboration_ids(job: &Job) -> CollaborationIds {
+pub fn ids(job: &Job) -> Ids {
     let collaboration_id = job.worker_job_id.unwrap_or(job.uuid);
     let own = (job.origin == ID).then(|| ijson::read(job.meta.as_bytes()).ok()).flatten();
-    let id = |name| own.as_ref().and_then(|json| common::read_uuid(json.get(name)?));
-    CollaborationIds {
+    let id = |name| own.as_ref().and_then(|json| wire::read_uuid(json.get(name)?));
+    Ids {
         request_id: id("request_id").unwrap_or(job.uuid),
         correlation_id: id("correlation_id").unwrap_or(job.uuid),
         collaboration_id,
@@ -41,7 +41,7 @@ pub fn collaboration_ids(job: &Job) -> CollaborationIds {
 }
 
 /// The state of a collaboration.
-pub fn collaboration_state(job: &Job) -> State {
+pub fn state(job: &Job) -> State {
     let accepted = job.accepted_at.is_some();
     match job.state {
         JobState::Deferred { .. } if !accepted => State::Deferred,
@@ -90,7 +90,7 @@ pub fn request(context: &HubContext, job: &Job) -> String {
         }),
         Requester::Guest(_) => None,
     };
-    let CollaborationIds { request_id, correlation_id, .. } = collaboration_ids(job);
+    let Ids { request_id, correlation_id, .. } = ids(job);
     let request = Request {
         request_id,
         requester_agent_id: requester.unwrap_or(context.openclaw.hub_id),
@@ -136,12 +136,12 @@ pub fn as_object(json: &str, name: &str) -> String {
 
 /// The last response; `None` while it is awaited.
 pub fn response(context: &HubContext, job: &Job, at: Timestamp) -> Option<Response> {
-    let CollaborationIds { request_id, correlation_id, collaboration_id } = collaboration_ids(job);
+    let Ids { request_id, correlation_id, collaboration_id } = ids(job);
     let accepted = || ResponseAnswer::Accepted {
         collaboration_id,
         estimated_completion: estimated_completion(context, job),
     };
-    let answer = match (collaboration_state(job), job.state) {
+    let answer = match (state(job), job.state) {
         (State::AwaitingResponse, _) => return None,
         (_, JobState::Deferred { until }) if job.accepted_at.is_none() => {
             ResponseAnswer::Deferred { until }
@@ -209,7 +209,7 @@ const OWN: [&str; 11] = [
 
 /// The result as a message; `None` while it runs, and for requests that were never accepted.
 pub fn result(context: &HubContext, job: &Job) -> Option<String> {
-    let outcome = match collaboration_state(job) {
+    let outcome = match state(job) {
         State::Completed => {
             let output = job.result.as_ref().and_then(|report| report.output.as_deref());
             let output_data = as_object(output.unwrap_or("{}"), "output").into();
@@ -227,7 +227,7 @@ pub fn result(context: &HubContext, job: &Job) -> Option<String> {
     // A worker of another protocol may have stored its own format there.
     let said = said.filter(|said| said.get("result_status").is_some());
     let says_when = said.as_ref().is_some_and(|said| said.get("completed_at").is_some());
-    let CollaborationIds { request_id, correlation_id, collaboration_id } = collaboration_ids(job);
+    let Ids { request_id, correlation_id, collaboration_id } = ids(job);
     let took =
         said.is_none().then(|| job.result.as_ref().map(|report| report.duration.0)).flatten();
     let message = CollaborationResult {

@@ -8,11 +8,11 @@ use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::World;
 
 use super::ID;
-use super::directory::AgentInfo;
-use super::message::report::StatusDetails;
-use super::message::{ReportedStatus, ReputationMetrics, StatusUpdate, identity};
-use super::score::Score;
-use super::state::{Category, Status};
+use super::wire::directory::AgentInfo;
+use super::wire::reputation::Score;
+use super::wire::status::StatusDetails;
+use super::wire::words::{Category, Status};
+use super::wire::{self, ReportedStatus, ReputationMetrics, StatusUpdate, identity};
 use crate::adapter::naming;
 use crate::kit::ijson;
 use crate::kit::object::ObjectWriter;
@@ -86,7 +86,7 @@ pub fn hub_reported_status(world: &World, agent: &Agent, since: Timestamp) -> Re
 /// The last status that the agent reported.
 pub fn last_reported_status(agent_state: &AgentState) -> Option<ReportedStatus> {
     let words = &agent_state.status.as_ref()?.text;
-    let update = super::message::read::<StatusUpdate>(words.as_bytes()).ok()?;
+    let update = wire::read::<StatusUpdate>(words.as_bytes()).ok()?;
     Some(update.body.report)
 }
 

@@ -1,18 +1,24 @@
-//! Maps refusals of the core, the engine and the edge to errors, or to rejections of a request.
+//! Maps refusals of the core, the engine and the edge to errors, or to rejections of a request, and
+//! writes HTTP responses.
 
 use std::borrow::Cow;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use rialto_core::agent::Agent;
 use rialto_core::job::State;
 use rialto_core::refusal::{Refusal, Retry};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
+use serde::Serialize;
+use uuid::Uuid;
 
-use super::codes::{Code, Rejected};
-use super::failure::Failure;
-use super::message::Rejection;
-use crate::adapter::EdgeError;
+use super::wire::error::{Code, Failure, Rejected};
+use super::wire::{CommonMembers, Rejection};
+use crate::adapter::{EdgeError, HubContext};
 
 /// When to retry an agent that is silent or in error (R72).
 const AWAY_SECONDS: u32 = 60;
@@ -222,4 +228,64 @@ pub fn from_edge(error: &EdgeError) -> Failure {
         }
         EdgeError::Internal => Failure::internal("see X-Request-Id in the hub's log"),
     }
+}
+
+/// The header with the id of the job that an answer is about (B18).
+pub const JOB_HEADER: &str = "rialto-job";
+
+/// An error response. It gets the hub's time and, if it answers no message, a new correlation id.
+pub struct ErrorResponse(HubContext, Box<Failure>);
+
+/// The return type of a handler.
+pub type HandlerResult = Result<Response, ErrorResponse>;
+
+impl ErrorResponse {
+    pub fn new(context: &HubContext, failure: Failure) -> Self {
+        Self(context.clone(), Box::new(failure))
+    }
+}
+
+impl IntoResponse for ErrorResponse {
+    fn into_response(self) -> Response {
+        error_response(&self.0, &self.1)
+    }
+}
+
+/// An error as a response.
+pub fn error_response(context: &HubContext, failure: &Failure) -> Response {
+    write_error(failure, context.engine.random().new_uuid(), context.engine.now())
+}
+
+/// An error response where no hub context is available: without the hub's clock and ids.
+pub fn response_without_context(failure: &Failure) -> Response {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let millis = now.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(0));
+    let made = Uuid::new_v5(&Uuid::NAMESPACE_OID, &millis.to_be_bytes());
+    write_error(failure, made, Timestamp(millis))
+}
+
+fn write_error(failure: &Failure, made: Uuid, at: Timestamp) -> Response {
+    let mut answer = text_response(failure.http_status, failure.write(made, at));
+    if let Some(seconds) = failure.retry_after_seconds {
+        answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    answer
+}
+
+/// The three common members of an answer to a message with this correlation id, if any.
+pub fn common_members(context: &HubContext, correlation_id: Option<Uuid>) -> CommonMembers {
+    let correlation_id = correlation_id.unwrap_or_else(|| context.engine.random().new_uuid());
+    CommonMembers { correlation_id, timestamp: context.engine.now() }
+}
+
+/// A value as a JSON response.
+pub fn json_response(status: u16, body: &impl Serialize) -> Response {
+    text_response(status, serde_json::to_string(body).unwrap_or_default())
+}
+
+/// JSON text as a response.
+pub fn text_response(status: u16, text: String) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (status, kind, Body::from(text)).into_response()
 }

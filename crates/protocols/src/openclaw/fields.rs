@@ -5,9 +5,9 @@ use rialto_core::job::Job;
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::message::{self, Request};
-use super::routes::collaborations;
-use super::{ID, letter, stream, view};
+use super::operations::collaborations;
+use super::wire::{self, Request, stream};
+use super::{ID, collaboration, delivery};
 use crate::adapter::HubContext;
 use crate::adapter::fidelity::{
     FieldMap, FieldParts, FindJobFuture, MessageView, NeutralRequest, Part, TracedJob,
@@ -59,13 +59,13 @@ pub struct OpenclawFieldMap;
 
 impl FieldMap for OpenclawFieldMap {
     fn request_sent(&self, shown: TracedJob<'_>) -> MessageView {
-        MessageView::from_json(ID, view::request(shown.context, shown.job), REQUEST)
+        MessageView::from_json(ID, collaboration::request(shown.context, shown.job), REQUEST)
     }
 
     fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let TracedJob { context, job, .. } = shown;
         job.worker()?;
-        let body = letter::request_body(context, job, job.accepted_at.is_some());
+        let body = delivery::request_body(context, job, job.accepted_at.is_some());
         let side = MessageView::from_json(ID, body, REQUEST);
         Some(if job.origin == ID { side } else { side.expand_field("/meta") })
     }
@@ -87,8 +87,8 @@ impl FieldMap for OpenclawFieldMap {
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let TracedJob { context, job, .. } = shown;
         let at = job.ended_at.unwrap_or(job.opened_at);
-        let refused = || view::response(context, job, at).map(|response| response.write());
-        let body = view::result(context, job).or_else(refused)?;
+        let refused = || collaboration::response(context, job, at).map(|response| response.write());
+        let body = collaboration::result(context, job).or_else(refused)?;
         Some(MessageView::from_json(ID, body, RESULT))
     }
 
@@ -118,7 +118,7 @@ impl FieldMap for OpenclawFieldMap {
         bytes: &[u8],
         _: Timestamp,
     ) -> Result<(MessageView, NeutralRequest), String> {
-        let request = message::read::<Request>(bytes).map_err(|bad| bad.message.into_owned())?;
+        let request = wire::read::<Request>(bytes).map_err(|bad| bad.message.into_owned())?;
         let side = MessageView::from_json(ID, request.raw.to_string(), REQUEST);
         let said = request.body;
         let wanted = NeutralRequest {
@@ -136,7 +136,7 @@ impl FieldMap for OpenclawFieldMap {
             request_id: Uuid::nil(),
             requester_agent_id: Uuid::nil(),
             capability_id: wanted.skill.clone(),
-            input_data: view::as_object(&wanted.input, "input").into(),
+            input_data: collaboration::as_object(&wanted.input, "input").into(),
             idempotency_key: None,
             deadline: wanted.deadline,
             priority: None,
@@ -145,7 +145,7 @@ impl FieldMap for OpenclawFieldMap {
             correlation_id: Uuid::nil(),
             timestamp: at,
         };
-        let request = view::with_meta(request.write(), wanted.extras.as_deref());
+        let request = collaboration::with_meta(request.write(), wanted.extras.as_deref());
         let body = match ijson::read(request.as_bytes()) {
             Ok(json) => stream::write_request(&json, Some(Uuid::nil()), true),
             Err(_) => request,

@@ -1,4 +1,5 @@
-//! Chooses an agent for a request that names none (R84).
+//! Finds the agent for a request: asks the named one, or chooses one for a request that names none
+//! (R84). Capability, status and input are checked here, the rest by the core (R83).
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -6,19 +7,24 @@ use std::time::Duration;
 
 use rialto_core::agent::Agent;
 use rialto_core::answer::Answer;
+use rialto_core::command::Command;
 use rialto_core::id::AgentId;
-use rialto_core::job::State;
+use rialto_core::job::{Job, Requester, State, readiness};
+use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
+use rialto_engine::Failure as EngineFailure;
 use tokio::time::Instant;
+use uuid::Uuid;
 
-use super::ask::PendingRequest;
-use super::offering::{self, AskError, AskOutcome};
+use super::errors::{self, RejectionContext};
+use super::operations::requests::PendingRequest;
+use super::operations::run_blocking_limited;
+use super::translate::{self, JobOrder};
+use super::wire::Rejection;
+use super::wire::error::{Failure, Rejected};
+use super::wire::words::Status;
+use super::{ID, directory};
 use crate::adapter::HubContext;
-use crate::openclaw::codes::Rejected;
-use crate::openclaw::failure::Failure;
-use crate::openclaw::message::Rejection;
-use crate::openclaw::record;
-use crate::openclaw::state::Status;
 
 /// The most agents considered for one request, the most agents asked, and the time limit for
 /// asking.
@@ -56,7 +62,7 @@ pub async fn ask_best_agent(
         if Instant::now() >= until {
             break;
         }
-        match offering::ask_agent(context, asking, &agent).await {
+        match ask_agent(context, asking, &agent).await {
             Ok(job) => return Ok(AskOutcome::Job(job)),
             Err(AskError::Known) => return Ok(AskOutcome::AlreadyAsked),
             Err(AskError::Failed(failure)) => return Err(failure),
@@ -68,8 +74,7 @@ pub async fn ask_best_agent(
     for (place, (agent, why)) in refused.into_iter().enumerate() {
         // Violations of the input schema take precedence over refusals of the core (R83).
         let looked_at = place < ASKED_MAX && Instant::now() < until;
-        let flaw =
-            if looked_at { offering::input_rejection(context, asking, &agent).await } else { None };
+        let flaw = if looked_at { input_rejection(context, asking, &agent).await } else { None };
         hope(&mut best, flaw.unwrap_or(why));
     }
     // If a retry can succeed before the first agent returns, the rejection says so instead.
@@ -80,7 +85,7 @@ pub async fn ask_best_agent(
         if sooner || Instant::now() >= until {
             break;
         }
-        match offering::ask_agent(context, asking, &agent).await {
+        match ask_agent(context, asking, &agent).await {
             Ok(job) => return Ok(AskOutcome::Job(job)),
             Err(AskError::Known) => return Ok(AskOutcome::AlreadyAsked),
             Err(AskError::Failed(failure)) => return Err(failure),
@@ -142,11 +147,11 @@ fn looks_fit(
     asking: &PendingRequest,
     agent: &Arc<Agent>,
 ) -> Result<Readiness, Unsuitable> {
-    offering::check_presence(context, asking, agent).map_err(|unasked| match unasked {
+    check_presence(context, asking, agent).map_err(|unasked| match unasked {
         AskError::Rejected(why) => Unsuitable::Away(why),
         other => Unsuitable::Unasked(other),
     })?;
-    let command = offering::open_job_command(context, asking, agent, None, true);
+    let command = open_job_command(context, asking, agent, None, true);
     let now = context.engine.now();
     let decided = context.engine.with_world(|world| rialto_core::decide(world, command, now));
     match decided {
@@ -156,7 +161,7 @@ fn looks_fit(
             _ => Readiness::Now,
         }),
         Ok(_) => Ok(Readiness::Now),
-        Err(refusal) => Err(match offering::refusal_error(context, agent, &refusal) {
+        Err(refusal) => Err(match refusal_error(context, agent, &refusal) {
             AskError::Rejected(why) => Unsuitable::Refused(why),
             other => Unsuitable::Unasked(other),
         }),
@@ -169,9 +174,9 @@ fn ranked(context: &HubContext, capability: &str) -> Vec<Arc<Agent>> {
     context.engine.with_world(|world| {
         let place = |id: AgentId| {
             let agent = world.agent(id).filter(|agent| agent.active)?;
-            let busy = record::effective_status(world, agent) != Status::Idle;
+            let busy = directory::effective_status(world, agent) != Status::Idle;
             let score =
-                world.agent_state(id).map_or(0, |agent_state| record::rank(agent_state, scale));
+                world.agent_state(id).map_or(0, |agent_state| directory::rank(agent_state, scale));
             Some(((busy, Reverse(score), id), agent.clone()))
         };
         let found = world.skills.all_by_rank(capability).take(LOOKED_AT_MAX);
@@ -179,4 +184,147 @@ fn ranked(context: &HubContext, capability: &str) -> Vec<Arc<Agent>> {
         found.sort_unstable_by_key(|(place, _)| *place);
         found.into_iter().map(|(_, agent)| agent).collect()
     })
+}
+
+/// The outcome of asking an agent.
+pub enum AskOutcome {
+    Job(Arc<Job>),
+    Rejected(Rejection, Option<Uuid>),
+    /// The same request was already made.
+    AlreadyAsked,
+}
+
+pub async fn ask_named_agent(
+    context: &HubContext,
+    asking: &PendingRequest,
+    responder: Uuid,
+) -> Result<AskOutcome, Failure> {
+    let agent = context.engine.with_world(|world| {
+        let id = world.agent_by_alias(ID, &responder.to_string())?;
+        world.agent(id).filter(|agent| agent.active).cloned()
+    });
+    let Some(agent) = agent else { return no(context, &Refusal::NoSuchAgent, None) };
+    let by = Some(responder);
+    match ask_agent(context, asking, &agent).await {
+        Ok(job) => Ok(AskOutcome::Job(job)),
+        Err(AskError::Rejected(rejection)) => Ok(AskOutcome::Rejected(rejection, by)),
+        Err(AskError::Known) => Ok(AskOutcome::AlreadyAsked),
+        Err(AskError::Failed(failure)) => Err(failure),
+    }
+}
+
+fn no(context: &HubContext, refusal: &Refusal, by: Option<Uuid>) -> Result<AskOutcome, Failure> {
+    let now = context.engine.now();
+    let rejection = context.engine.with_world(|world| {
+        errors::rejection(refusal, RejectionContext { world, agent: None, now })
+    })?;
+    Ok(AskOutcome::Rejected(rejection, by))
+}
+
+/// Why an agent was not asked.
+enum AskError {
+    Rejected(Rejection),
+    Known,
+    Failed(Failure),
+}
+
+/// Assigns a request to an agent. Capability, status and input are checked here, the rest by the
+/// core (R83).
+async fn ask_agent(
+    context: &HubContext,
+    asking: &PendingRequest,
+    agent: &Arc<Agent>,
+) -> Result<Arc<Job>, AskError> {
+    let away = check_presence(context, asking, agent)?;
+    let flaw = input_rejection(context, asking, agent).await;
+    // An agent in maintenance is asked later, and violations of the input are reported then.
+    if let (Some(flaw), None) = (&flaw, away) {
+        return Err(AskError::Rejected(flaw.clone()));
+    }
+    let command = open_job_command(context, asking, agent, flaw.as_ref(), false);
+    let refused = match context.engine.run_once(command, Some(asking.idempotency)).await {
+        Ok(ran) if ran.replayed => return Err(AskError::Known),
+        Ok(ran) => match ran.answer {
+            Answer::Job { job, .. } => return Ok(job),
+            _ => return Err(AskError::Failed(Failure::not_found("collaboration"))),
+        },
+        Err(EngineFailure::Refused(Refusal::SameIdOtherContent) | EngineFailure::StillRunning)
+            if context.engine.has_idempotency_record(asking.idempotency.scope) =>
+        {
+            return Err(AskError::Known);
+        }
+        Err(failure) => failure,
+    };
+    Err(match refused {
+        EngineFailure::Refused(refusal) => refusal_error(context, agent, &refusal),
+        failure => AskError::Failed(errors::from_engine(&failure)),
+    })
+}
+
+/// Checks that the agent has the capability and is available; if it is in maintenance, until when.
+fn check_presence(
+    context: &HubContext,
+    asking: &PendingRequest,
+    agent: &Arc<Agent>,
+) -> Result<Option<Timestamp>, AskError> {
+    if agent.skill(&asking.message.body.capability_id).is_none() {
+        return Err(refusal_error(context, agent, &Refusal::SkillNotOffered));
+    }
+    if asking.requester == Requester::Agent(agent.id) {
+        return Err(refusal_error(context, agent, &Refusal::BridgeLoop { max: 0 }));
+    }
+    let now = context.engine.now();
+    let away = context.engine.with_world(|world| readiness::return_time(world, agent, now));
+    away.map_err(|refusal| refusal_error(context, agent, &refusal))
+}
+
+/// The command that assigns a request to an agent, or only tests whether the core would accept it.
+fn open_job_command(
+    context: &HubContext,
+    asking: &PendingRequest,
+    agent: &Agent,
+    flaw: Option<&Rejection>,
+    probe: bool,
+) -> Command {
+    let skill = agent.skill(&asking.message.body.capability_id);
+    let order = JobOrder {
+        request: &asking.message,
+        content: asking.idempotency.request,
+        dry_run: probe,
+        requester: asking.requester.clone(),
+        worker: agent.id,
+        takes: skill.and_then(|skill| skill.expected_duration),
+        free: skill.is_some_and(|skill| skill.price.is_zero() && !skill.by_offer),
+        uuid: context.engine.random().new_uuid(),
+        name: asking.name.clone(),
+        flaw,
+    };
+    translate::open_job(order, &context.openclaw.settings, context.engine.now())
+}
+
+/// The violations of the capability's input schema (R62).
+async fn input_rejection(
+    context: &HubContext,
+    asking: &PendingRequest,
+    agent: &Arc<Agent>,
+) -> Option<Rejection> {
+    let (context, agent, message) = (context.clone(), agent.clone(), asking.message.clone());
+    let checked = run_blocking_limited(move || {
+        let said = &message.body;
+        let told =
+            translate::input_violations(&context, &agent, &said.capability_id, &said.input_data);
+        (!told.is_empty()).then(|| Rejection::invalid_input(told.iter().map(String::as_str)))
+    });
+    checked.await.flatten()
+}
+
+/// A refusal of the core, as the answer to a request where possible.
+fn refusal_error(context: &HubContext, agent: &Agent, refusal: &Refusal) -> AskError {
+    let now = context.engine.now();
+    let asked =
+        |world: &_| errors::rejection(refusal, RejectionContext { world, agent: Some(agent), now });
+    match context.engine.with_world(asked) {
+        Ok(rejection) => AskError::Rejected(rejection),
+        Err(failure) => AskError::Failed(failure),
+    }
 }

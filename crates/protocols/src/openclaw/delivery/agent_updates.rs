@@ -9,12 +9,12 @@ use rialto_core::time::{Millis, Timestamp};
 use rialto_engine::WatchFilter;
 use uuid::Uuid;
 
-use super::message::{ReputationUpdate, StatusUpdate};
-use super::state::{Status, UpdateType};
-use super::stream::{self, Event};
-use super::{ID, record, view};
 use crate::adapter::HubContext;
 use crate::kit::ijson;
+use crate::openclaw::wire::stream::{self, Event};
+use crate::openclaw::wire::words::{Status, UpdateType};
+use crate::openclaw::wire::{ReputationUpdate, StatusUpdate};
+use crate::openclaw::{ID, collaboration, directory};
 
 /// How often a reputation update is published when nothing has changed (R45).
 const PERIOD: Millis = Millis::hours(24);
@@ -66,7 +66,7 @@ fn turned(
 ) -> Option<AgentUpdate> {
     context.engine.with_world(|world| {
         let agent = world.agent(agent)?;
-        let mut report = record::hub_reported_status(world, agent, line.at);
+        let mut report = directory::hub_reported_status(world, agent, line.at);
         report.status = status;
         report.details.active_tasks = match status {
             Status::Busy => Some(report.details.active_tasks.unwrap_or(1)),
@@ -93,7 +93,7 @@ pub fn bridged_status_update(
     context.engine.with_world(|world| {
         let update = StatusUpdate {
             agent_id: world.alias_of(agent.id, ID)?.parse().ok()?,
-            report: record::hub_reported_status(world, agent, now),
+            report: directory::hub_reported_status(world, agent, now),
             previous_status: None,
             correlation_id: update_correlation_id(agent.id, now.0.unsigned_abs()),
             timestamp: now,
@@ -110,7 +110,7 @@ async fn judged(
     line: &HistoryLine,
 ) -> Option<AgentUpdate> {
     let job = context.engine.load_job(job).await.ok().flatten()?;
-    let collaboration_id = Some(view::collaboration_ids(&job).collaboration_id);
+    let collaboration_id = Some(collaboration::ids(&job).collaboration_id);
     let update_type = if ok { UpdateType::Completed } else { UpdateType::Failed };
     let why = UpdateReason { update_type, collaboration_id, at: line.at };
     Some((Event::Reputation, reputation(context, agent, &why)?.write()))
@@ -150,9 +150,9 @@ fn reputation(
         Some(ReputationUpdate {
             agent_id: world.alias_of(agent, ID)?.parse().ok()?,
             update_type: why.update_type,
-            score: record::score(agent_state, scale)?,
+            score: directory::score(agent_state, scale)?,
             at: why.at,
-            metrics: Some(record::metrics(agent_state)),
+            metrics: Some(directory::metrics(agent_state)),
             collaboration_id: why.collaboration_id,
             correlation_id: update_correlation_id(agent, why.at.0.unsigned_abs()),
             timestamp: why.at,
@@ -171,7 +171,7 @@ pub async fn last_reputation(context: &HubContext, agent: &Arc<Agent>) -> Option
         Some(outcome) if outcome.ended_at >= day || days == 0 => {
             let job = context.engine.load_job(outcome.job).await.ok().flatten();
             let update_type = if outcome.ok { UpdateType::Completed } else { UpdateType::Failed };
-            let collaboration_id = job.map(|job| view::collaboration_ids(&job).collaboration_id);
+            let collaboration_id = job.map(|job| collaboration::ids(&job).collaboration_id);
             UpdateReason { update_type, collaboration_id, at: outcome.ended_at }
         }
         _ => UpdateReason { update_type: UpdateType::Periodic, collaboration_id: None, at: day },

@@ -22,13 +22,13 @@ use rialto_engine::{WatchFilter, Watcher};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::place::StreamPosition;
-use super::stream::{Connected, Event};
-use super::{ID, bulletin, letter, say};
+use super::{agent_updates, notice_event};
 use crate::adapter::HubContext;
 use crate::adapter::inbox_stream::{InboxEncoder, InboxStream, JobsById, StreamStart};
 use crate::adapter::shutdown::Shutdown;
 use crate::kit::sse;
+use crate::openclaw::wire::stream::{Connected, Event, StreamPosition};
+use crate::openclaw::{ID, errors};
 
 /// How often a stream checks for periodic updates.
 const LOOK: Duration = Duration::from_secs(15);
@@ -208,7 +208,7 @@ impl AgentStream {
     }
 
     async fn tell(&self, out: &mut Vec<u8>, line: &HistoryLine) {
-        let told = bulletin::updates_in_line(&self.context, line, self.watcher.filter()).await;
+        let told = agent_updates::updates_in_line(&self.context, line, self.watcher.filter()).await;
         self.line.fetch_max(line.id.0, Ordering::Relaxed);
         // A reader that got only some events of a line must get the line again, so only its last
         // event has the line's number.
@@ -232,7 +232,7 @@ impl AgentStream {
         }
         for agent in self.watched_agents() {
             if let Some((event, body)) =
-                bulletin::daily_reputation_update(&self.context, &agent, self.checked_at, now)
+                agent_updates::daily_reputation_update(&self.context, &agent, self.checked_at, now)
             {
                 self.write(out, event, &body);
             }
@@ -243,7 +243,7 @@ impl AgentStream {
             let hosted = self.watched_agents().into_iter().filter(|agent| agent.home != ID);
             for agent in hosted.take(HOSTED_MAX) {
                 if let Some((event, body)) =
-                    bulletin::bridged_status_update(&self.context, &agent, now)
+                    agent_updates::bridged_status_update(&self.context, &agent, now)
                 {
                     self.write(out, event, &body);
                 }
@@ -290,7 +290,7 @@ impl InboxEncoder for EventEncoder {
 
     fn encode_connected(&self, context: &HubContext, agent: AgentId, after: u64) -> Bytes {
         let name = context.engine.with_world(|world| world.alias_of(agent, ID).map(str::to_owned));
-        let common = say::common_members(context, None);
+        let common = errors::common_members(context, None);
         let status = Connected::STATUS.to_owned();
         let data = Connected::new(common, status, name.unwrap_or_default());
         let data = serde_json::to_string(&data).unwrap_or_default();
@@ -314,7 +314,7 @@ impl InboxEncoder for EventEncoder {
         jobs: &JobsById,
     ) {
         let job = notice.news.job().and_then(|id| jobs.get(&id));
-        let Some(envelope) = letter::notice_event(context, notice, job.map(|job| &**job)) else {
+        let Some(envelope) = notice_event(context, notice, job.map(|job| &**job)) else {
             return;
         };
         let id =

@@ -21,10 +21,10 @@ use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
 use uuid::Uuid;
 
-use super::courier::EVENT_HEADER;
-use super::stream::Event;
-use super::{ID, bulletin};
+use super::{EVENT_HEADER, agent_updates};
 use crate::adapter::{HubContext, delivery_result};
+use crate::openclaw::ID;
+use crate::openclaw::wire::stream::Event;
 
 /// The most concurrent posts, for all agents together.
 const UNDER_WAY_MAX: usize = 64;
@@ -175,7 +175,8 @@ impl UpdatePoster {
             world.agents().filter(posted_to).cloned().collect()
         });
         for agent in all {
-            let told = bulletin::daily_reputation_update(&self.context, &agent, self.looked, now);
+            let told =
+                agent_updates::daily_reputation_update(&self.context, &agent, self.looked, now);
             if let Some((event, body)) = told.filter(|_| self.is_posted_to(agent.id)) {
                 self.add(agent.id, event, QueuedUpdate::Daily { at: now, body });
             }
@@ -282,7 +283,7 @@ async fn post(
     let (number, body) = match &update {
         QueuedUpdate::Line(line) => {
             let own = WatchFilter::Agents(HashSet::from([agent]));
-            let mut told = bulletin::updates_in_line(context, line, &own).await.into_iter();
+            let mut told = agent_updates::updates_in_line(context, line, &own).await.into_iter();
             let Some((_, body)) = told.rfind(|(of, _)| *of == event) else {
                 return PostOutcome::Done;
             };

@@ -16,16 +16,16 @@ use crate::adapter::caller::Caller;
 use crate::kit::budget::ByteBudget;
 use crate::kit::object::ObjectWriter;
 use crate::kit::{ijson, raw_json};
-use crate::openclaw::answers::Unregistered;
-use crate::openclaw::codes::Code;
-use crate::openclaw::directory::{self, Page};
-use crate::openclaw::failure::Failure;
-use crate::openclaw::message::StatusUpdate;
-use crate::openclaw::proof::{KnownCaller, PathParam, listed_agent, native_agent};
-use crate::openclaw::record::AgentSnapshot;
-use crate::openclaw::say::{self, ErrorResponse, HandlerResult};
-use crate::openclaw::state::{Category, Status};
-use crate::openclaw::{ID, VERSION, bulletin, record, stream};
+use crate::openclaw::auth::{KnownCaller, PathParam, listed_agent, native_agent};
+use crate::openclaw::delivery::agent_updates;
+use crate::openclaw::directory::{self, AgentSnapshot};
+use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
+use crate::openclaw::wire::answers::Unregistered;
+use crate::openclaw::wire::directory::{Page, write_agent, write_entry, write_reputation};
+use crate::openclaw::wire::error::{Code, Failure};
+use crate::openclaw::wire::words::{Category, Status};
+use crate::openclaw::wire::{StatusUpdate, stream};
+use crate::openclaw::{ID, VERSION};
 
 /// The default number of agents on one page.
 const PAGE: i64 = 50;
@@ -90,8 +90,8 @@ pub async fn list(State(context): State<HubContext>, RawQuery(raw): RawQuery) ->
         agents.push(raw_json::verbatim(&text));
         last = *place;
     }
-    let common = say::common_members(&context, None);
-    Ok(say::json_response(200, &Page::new(common, agents, next.map(|next| next.to_string()))))
+    let common = errors::common_members(&context, None);
+    Ok(errors::json_response(200, &Page::new(common, agents, next.map(|next| next.to_string()))))
 }
 
 /// The agents that match, each with its position, and the last position scanned if there are more.
@@ -106,7 +106,7 @@ fn gather(
     for (place, id) in places.by_ref().take(SCAN_MAX) {
         last = place;
         let shown = |agent: &&Arc<Agent>| {
-            agent.active && record::has_identity(agent) && fits(world, agent, wanted)
+            agent.active && directory::has_identity(agent) && fits(world, agent, wanted)
         };
         let agent = world.agent(id).filter(shown);
         found.extend(agent.and_then(|agent| Some((place, AgentSnapshot::of(world, agent, now)?))));
@@ -120,10 +120,10 @@ fn gather(
 
 fn fits(world: &World, agent: &Agent, wanted: &AgentFilter) -> bool {
     let status =
-        wanted.status.is_none_or(|status| record::effective_status(world, agent) == status);
-    let category = wanted
-        .category
-        .is_none_or(|wanted| agent.skills.iter().any(|skill| record::category_of(skill) == wanted));
+        wanted.status.is_none_or(|status| directory::effective_status(world, agent) == status);
+    let category = wanted.category.is_none_or(|wanted| {
+        agent.skills.iter().any(|skill| directory::category_of(skill) == wanted)
+    });
     status && category
 }
 
@@ -131,7 +131,7 @@ fn entry(context: &HubContext, glimpse: &AgentSnapshot) -> Option<String> {
     let standing = glimpse.info(context.openclaw.settings.response_scale);
     let identity = glimpse.identity();
     let json = ijson::read(identity.as_bytes()).ok()?;
-    let shown = directory::write_entry(&json, &standing).text("protocol_version", VERSION);
+    let shown = write_entry(&json, &standing).text("protocol_version", VERSION);
     Some(shown.finish())
 }
 
@@ -143,21 +143,21 @@ fn known_agent(context: &HubContext, id: Option<Uuid>) -> Result<Arc<Agent>, Err
 /// `GET /agents/{id}`.
 pub async fn show(State(context): State<HubContext>, PathParam(id): PathParam) -> HandlerResult {
     let agent = known_agent(&context, id)?;
-    if !record::has_identity(&agent) {
+    if !directory::has_identity(&agent) {
         let text = "this agent offers no capability and therefore has no identity; \
                     its status and its reputation can be read";
         return Err(about(&context, Failure::new(Code::NotFound, text), None));
     }
     let (scale, now) = (context.openclaw.settings.response_scale, context.engine.now());
-    let common = say::common_members(&context, None);
+    let common = errors::common_members(&context, None);
     let glimpse = context.engine.with_world(|world| AgentSnapshot::of(world, &agent, now));
     let shown = glimpse.and_then(|glimpse| {
         let identity = glimpse.identity();
         let json = ijson::read(identity.as_bytes()).ok()?;
-        Some(directory::write_agent(&json, &glimpse.info(scale), common))
+        Some(write_agent(&json, &glimpse.info(scale), common))
     });
     shown
-        .map(|text| say::text_response(200, text))
+        .map(|text| errors::text_response(200, text))
         .ok_or_else(|| about(&context, Failure::not_found("agent"), None))
 }
 
@@ -172,9 +172,9 @@ pub async fn status(State(context): State<HubContext>, PathParam(id): PathParam)
     let now = context.engine.now();
     let text = context.engine.with_world(|world| {
         let agent_state = world.agent_state(agent.id)?;
-        let counts = record::effective_status(world, &agent);
+        let counts = directory::effective_status(world, &agent);
         let words = agent_state.status.as_ref().map(|said| said.text.clone());
-        let own = record::last_reported_status(agent_state)
+        let own = directory::last_reported_status(agent_state)
             .filter(|report| report.status == counts)
             .and(words);
         if let Some(words) = own {
@@ -185,20 +185,20 @@ pub async fn status(State(context): State<HubContext>, PathParam(id): PathParam)
         let since = began.or(ended).unwrap_or(agent_state.presence.last_seen);
         let update = StatusUpdate {
             agent_id: world.alias_of(agent.id, ID)?.parse().ok()?,
-            report: record::hub_reported_status(world, &agent, since),
+            report: directory::hub_reported_status(world, &agent, since),
             previous_status: None,
-            correlation_id: bulletin::update_correlation_id(agent.id, since.0.unsigned_abs()),
+            correlation_id: agent_updates::update_correlation_id(agent.id, since.0.unsigned_abs()),
             timestamp: since,
         };
         Some(update.write())
     });
     let text = text.ok_or_else(|| about(&context, Failure::not_found("agent"), None))?;
-    let stale = context.engine.with_world(|world| record::is_stale(world, &agent, now));
+    let stale = context.engine.with_world(|world| directory::is_stale(world, &agent, now));
     let shown = match ijson::read(text.as_bytes()) {
         Ok(json) => ObjectWriter::copy_without(&json, &["stale"]).flag("stale", stale).finish(),
         Err(_) => text,
     };
-    Ok(say::text_response(200, shown))
+    Ok(errors::text_response(200, shown))
 }
 
 /// `GET /agents/{id}/reputation`: the hub's last update, and the agent's own last one as a claim.
@@ -209,22 +209,22 @@ pub async fn reputation(
     let agent = known_agent(&context, id)?;
     let claimed =
         context.engine.with_world(|world| world.agent_state(agent.id)?.claimed_reputation.clone());
-    let update = match bulletin::last_reputation(&context, &agent).await {
+    let update = match agent_updates::last_reputation(&context, &agent).await {
         Some(update) => update.write(),
         None => unscored(&context, &agent),
     };
     let claimed = claimed.as_ref().and_then(|words| ijson::read(words.as_bytes()).ok());
     let shown = ijson::read(update.as_bytes())
-        .map(|json| directory::write_reputation(&json, claimed.as_ref()))
+        .map(|json| write_reputation(&json, claimed.as_ref()))
         .unwrap_or(update.clone());
-    Ok(say::text_response(200, shown))
+    Ok(errors::text_response(200, shown))
 }
 
 /// Before the first finished collaboration there is no score (R87), and no update without one.
 fn unscored(context: &HubContext, agent: &Agent) -> String {
     let name = context.engine.with_world(|world| world.alias_of(agent.id, ID).map(str::to_owned));
     let object = ObjectWriter::new().text("agent_id", &name.unwrap_or_default());
-    say::common_members(context, None).write_to(object).finish()
+    errors::common_members(context, None).write_to(object).finish()
 }
 
 /// `DELETE /agents/{id}`: removes the agent from the directory. Its id stays reserved.
@@ -250,8 +250,8 @@ pub async fn remove(
     let done = context.engine.run(Command::Remove { agent, by_operator }).await;
     done.map_err(|failure| failed(&context, &failure, None))?;
     let (status, agent_id) = (Unregistered::STATUS.to_owned(), id.to_string());
-    Ok(say::json_response(
+    Ok(errors::json_response(
         200,
-        &Unregistered::new(say::common_members(&context, None), status, agent_id),
+        &Unregistered::new(errors::common_members(&context, None), status, agent_id),
     ))
 }

@@ -11,19 +11,17 @@ use rialto_core::refusal::Refusal;
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
 
-use super::aside::run_blocking_limited;
 use super::collaborations::find_collaboration;
-use super::{about, failed};
+use super::{about, failed, run_blocking_limited};
 use crate::adapter::HubContext;
 use crate::adapter::caller::Caller;
-use crate::openclaw::answers::{Done, ResultPublished};
-use crate::openclaw::codes::Code;
-use crate::openclaw::failure::Failure;
-use crate::openclaw::message::{self, CollaborationResult, Message, Response, ResultOutcome};
-use crate::openclaw::orders::{ApproveBody, CancelBody};
-use crate::openclaw::proof::{BodyBytes, KnownCaller, PathParam};
-use crate::openclaw::say::{self, ErrorResponse, HandlerResult};
-use crate::openclaw::{ID, MEMBERS_BYTES_MAX, refusals, translate, view};
+use crate::openclaw::auth::{BodyBytes, KnownCaller, PathParam};
+use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
+use crate::openclaw::wire::answers::{Done, ResultPublished};
+use crate::openclaw::wire::error::{Code, Failure};
+use crate::openclaw::wire::request::{ApproveBody, CancelBody};
+use crate::openclaw::wire::{self, CollaborationResult, Message, Response, ResultOutcome};
+use crate::openclaw::{ID, MEMBERS_BYTES_MAX, collaboration, translate};
 
 /// `POST /collaborations/{id}/response`.
 pub async fn post_response(
@@ -33,7 +31,7 @@ pub async fn post_response(
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let message: Message<Response> =
-        message::read(&body).map_err(|bad| ErrorResponse::new(&context, bad))?;
+        wire::read(&body).map_err(|bad| ErrorResponse::new(&context, bad))?;
     let id = named(&context, id, message.correlation_id)?;
     handle_response(&context, known, id, &message).await
 }
@@ -46,7 +44,7 @@ pub async fn post_result(
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let message: Message<CollaborationResult> =
-        message::read(&body).map_err(|bad| ErrorResponse::new(&context, bad))?;
+        wire::read(&body).map_err(|bad| ErrorResponse::new(&context, bad))?;
     let id = named(&context, id, message.correlation_id)?;
     handle_result(&context, known, id, &message).await
 }
@@ -69,7 +67,7 @@ async fn worked_on(
 ) -> Result<(Arc<Job>, AgentId), Failure> {
     let agent = context.engine.with_world(|world| known.acting_agent(world, by))?;
     let job = find_collaboration(context, Some(agent), id).await?;
-    match job.filter(|job| view::is_responder(job, agent)) {
+    match job.filter(|job| collaboration::is_responder(job, agent)) {
         Some(job) => Ok((job, agent)),
         None => Err(Failure::not_found("collaboration")),
     }
@@ -102,14 +100,14 @@ pub async fn handle_response(
         }
         failure => failed(context, &failure, correlation_id),
     })?;
-    let common = say::common_members(context, correlation_id);
-    Ok(say::json_response(200, &Done::new(common, Done::DELIVERED.to_owned())))
+    let common = errors::common_members(context, correlation_id);
+    Ok(errors::json_response(200, &Done::new(common, Done::DELIVERED.to_owned())))
 }
 
 /// Checks that a message belongs to this job's request (R55, R59).
 fn belongs(job: &Job, request_id: Uuid, correlation_id: Uuid) -> Result<(), Failure> {
-    let ids = view::collaboration_ids(job);
-    message::check_belongs_to((ids.request_id, ids.correlation_id), request_id, correlation_id)
+    let ids = collaboration::ids(job);
+    wire::check_belongs_to((ids.request_id, ids.correlation_id), request_id, correlation_id)
 }
 
 /// Checks that the job is or was assigned to the agent. A job that it still waits for, or that was
@@ -117,7 +115,7 @@ fn belongs(job: &Job, request_id: Uuid, correlation_id: Uuid) -> Result<(), Fail
 fn has(job: &Job, agent: AgentId) -> Result<(), Failure> {
     match job.worker() == Some(agent) {
         true => Ok(()),
-        false => Err(refusals::from_refusal(&Refusal::WrongState { state: job.state })),
+        false => Err(errors::from_refusal(&Refusal::WrongState { state: job.state })),
     }
 }
 
@@ -133,8 +131,7 @@ pub async fn handle_result(
     let found = worked_on(context, known, said.responder_agent_id, id).await;
     let (job, agent) = found.map_err(refuse)?;
     belongs(&job, said.request_id, said.correlation_id).map_err(refuse)?;
-    if ![job.uuid, view::collaboration_ids(&job).collaboration_id].contains(&said.collaboration_id)
-    {
+    if ![job.uuid, collaboration::ids(&job).collaboration_id].contains(&said.collaboration_id) {
         let wrong = "collaboration_id must be the one in the path".to_owned();
         return Err(refuse(Failure::with_violations(vec![wrong])));
     }
@@ -157,9 +154,9 @@ pub async fn handle_result(
         let ran = context.engine.run_once(command, known.0.idempotency).await;
         ran.map_err(|failure| failed(context, &failure, correlation_id))?;
     }
-    let common = say::common_members(context, correlation_id);
+    let common = errors::common_members(context, correlation_id);
     let (status, id) = (ResultPublished::STATUS.to_owned(), said.collaboration_id.to_string());
-    Ok(say::json_response(200, &ResultPublished::new(common, status, id, unfit.is_empty())))
+    Ok(errors::json_response(200, &ResultPublished::new(common, status, id, unfit.is_empty())))
 }
 
 /// The violations of the capability's output schema (R60).
@@ -171,7 +168,7 @@ async fn unfit(
 ) -> Vec<String> {
     let ResultOutcome::Completed { output_data } = outcome else { return Vec::new() };
     let agent = context.engine.with_world(|world| world.agent(agent).cloned());
-    let skill = view::capability_id(context, job);
+    let skill = collaboration::capability_id(context, job);
     let (context, output) = (context.clone(), output_data.clone());
     let checked = run_blocking_limited(move || {
         let identity = context.openclaw.identity(&agent?)?;
@@ -194,7 +191,7 @@ pub async fn approve(
     let refuse = |failure| about(&context, failure, correlation_id);
     let id = named(&context, id, correlation_id)?;
     let (job, own) = seen(&context, known, id).await.map_err(refuse)?;
-    let by = match (own, view::responder_agent(&job)) {
+    let by = match (own, collaboration::responder_agent(&job)) {
         (Some(agent), responder) if responder != Some(agent) => {
             return Err(refuse(Failure::not_found("collaboration")));
         }
@@ -205,14 +202,14 @@ pub async fn approve(
         (None, _) => return Err(refuse(Failure::not_found("collaboration"))),
     };
     if job.state.is_final() {
-        return Err(refuse(refusals::from_refusal(&Refusal::WrongState { state: job.state })));
+        return Err(refuse(errors::from_refusal(&Refusal::WrongState { state: job.state })));
     }
     let command = Command::Approve { job: JobRef::Id(job.id), by, approved };
     let ran = context.engine.run_once(command, known.0.idempotency).await;
     ran.map_err(|failure| failed(&context, &failure, correlation_id))?;
     let status = if approved { Done::APPROVED } else { Done::REFUSED };
-    let common = say::common_members(&context, correlation_id);
-    Ok(say::json_response(200, &Done::new(common, status.to_owned())))
+    let common = errors::common_members(&context, correlation_id);
+    Ok(errors::json_response(200, &Done::new(common, status.to_owned())))
 }
 
 /// A collaboration that the caller may see, and the agent of the caller's key.
@@ -266,10 +263,10 @@ pub async fn cancel(
         failure => failed(&context, &failure, correlation_id),
     })?;
     let shown = match ran.answer {
-        Answer::Job { job, .. } => view::result(&context, &job),
+        Answer::Job { job, .. } => collaboration::result(&context, &job),
         _ => None,
     };
     shown
-        .map(|result| say::text_response(200, result))
-        .ok_or_else(|| refuse(refusals::from_refusal(&Refusal::NotFound)))
+        .map(|result| errors::text_response(200, result))
+        .ok_or_else(|| refuse(errors::from_refusal(&Refusal::NotFound)))
 }

@@ -13,11 +13,11 @@ use super::{about, query};
 use crate::adapter::HubContext;
 use crate::adapter::shutdown::Shutdown;
 use crate::kit::last_event_id;
-use crate::openclaw::failure::Failure;
-use crate::openclaw::feed::{AgentStream, StreamReader, watched_agents};
-use crate::openclaw::place::StreamPosition;
-use crate::openclaw::proof::{KnownCaller, listed_agent, read_uuid_param};
-use crate::openclaw::say::HandlerResult;
+use crate::openclaw::auth::{KnownCaller, listed_agent, read_uuid_param};
+use crate::openclaw::delivery::stream::{AgentStream, StreamReader, watched_agents};
+use crate::openclaw::errors::HandlerResult;
+use crate::openclaw::wire::error::Failure;
+use crate::openclaw::wire::stream::StreamPosition;
 
 /// The most agents that one stream may name.
 const WATCHED_MAX: usize = 100;

@@ -7,10 +7,11 @@ use rialto_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::VERSION;
-use super::common::CommonMembers;
-use super::score::Score;
+use super::CommonMembers;
+use super::reputation::Score;
+use super::words::State;
 use crate::kit::rfc3339;
+use crate::openclaw::VERSION;
 
 /// Defines an answer type with the three common members.
 macro_rules! answer {
@@ -190,4 +191,45 @@ impl Unregistered {
 impl Health {
     /// The `status` of this answer.
     pub const STATUS: &str = "ok";
+}
+
+answer! {
+    /// `GET /collaborations/{id}`.
+    View {
+        /// Its id; `null` before it is accepted.
+        collaboration_id: Option<String>,
+        /// Its current state.
+        state: State,
+        /// The request as it was received.
+        request: Box<RawValue>,
+        /// The last response, if there is one.
+        response: Option<Box<RawValue>>,
+        /// The result, if there is one.
+        result: Option<Box<RawValue>>,
+    }
+}
+
+/// One entry of the list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CollaborationSummary {
+    /// Its id; `null` before it is accepted.
+    pub collaboration_id: Option<String>,
+    /// Its current state.
+    pub state: State,
+    /// The request as it was received.
+    pub request: Box<RawValue>,
+    /// The last response, if there is one.
+    pub response: Option<Box<RawValue>>,
+    /// The result, if there is one.
+    pub result: Option<Box<RawValue>>,
+}
+
+answer! {
+    /// `GET /collaborations`: one page of the caller's own collaborations.
+    Page {
+        /// The collaborations.
+        collaborations: Vec<CollaborationSummary>,
+        /// The cursor of the next page; `null` on the last.
+        next_cursor: Option<String>,
+    }
 }

@@ -6,14 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::VERSION;
 use super::answers::{answer, common_members};
-use super::common::CommonMembers;
-use super::message::{ReportedStatus, ReputationMetrics};
-use super::score::Score;
-use super::state::Status;
+use super::reputation::Score;
+use super::words::Status;
+use super::{CommonMembers, ReportedStatus, ReputationMetrics};
 use crate::kit::ijson::Json;
 use crate::kit::object::ObjectWriter;
+use crate::openclaw::VERSION;
 
 /// What the hub knows about an agent.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,13 +5,13 @@ use rialto_core::number;
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
 
+use super::error::Failure;
+use super::reputation::Score;
+use super::{Kind, read_uuid, schema_of};
 use crate::kit::ijson::{Json, JsonValue as Is};
 use crate::kit::name::check_name;
 use crate::kit::{jcs, rfc3339};
-use crate::openclaw::failure::Failure;
-use crate::openclaw::kind::Kind;
-use crate::openclaw::score::Score;
-use crate::openclaw::{DECIMALS, common, schemas};
+use crate::openclaw::DECIMALS;
 
 /// The most violations reported for one message.
 const VIOLATIONS_MAX: usize = 500;
@@ -83,7 +83,7 @@ impl<'a, 'b> ObjectPart<'a, 'b> {
 impl<'a, 'b> MessageReader<'a, 'b> {
     /// Checks the message against the schema of its kind.
     pub(super) fn checked(kind: Kind, json: &'b Json<'a>) -> Self {
-        let verdict = schemas::schema_of(kind).check_with_limit(json, VIOLATIONS_MAX);
+        let verdict = schema_of(kind).check_with_limit(json, VIOLATIONS_MAX);
         let told = verdict.err().unwrap_or_default();
         let sentence = |violation: &crate::kit::schema::Violation| match violation.path.is_empty() {
             true => format!("body {}", violation.message),
@@ -128,7 +128,7 @@ impl<'a, 'b> MessageReader<'a, 'b> {
     /// A UUID.
     pub fn uuid(&mut self, part: &ObjectPart<'_, '_>, name: &str) -> Option<Uuid> {
         const FORM: &str = "must be a UUID like 550e8400-e29b-41d4-a716-446655440000";
-        self.convert(part, name, FORM, common::read_uuid)
+        self.convert(part, name, FORM, read_uuid)
     }
 
     /// A time.

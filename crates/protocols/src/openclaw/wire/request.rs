@@ -1,15 +1,17 @@
-//! Collaboration requests.
+//! Collaboration requests, and the two small bodies that are not messages of the protocol: approve and
+//! cancel.
 
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::MessageBody;
+use super::error::Failure;
 use super::reader::MessageReader;
+use super::{CommonMembers, Kind, MessageBody, read_correlation_id, read_version};
+use crate::kit::fields::Fields;
+use crate::kit::ijson;
 use crate::kit::object::ObjectWriter;
-use crate::openclaw::common::CommonMembers;
-use crate::openclaw::kind::Kind;
-use crate::openclaw::{KEY_MAX, NAME_MAX, PRIORITY};
+use crate::openclaw::{KEY_MAX, NAME_MAX, PRIORITY, TEXT_MAX};
 
 /// The content of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,5 +92,59 @@ impl Request {
         let common =
             CommonMembers { correlation_id: self.correlation_id, timestamp: self.timestamp };
         common.write_to(object).finish()
+    }
+}
+
+/// `POST …/approve`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApproveBody {
+    /// Whether the work is approved.
+    pub approved: bool,
+    /// The id that traces the request.
+    pub correlation_id: Option<Uuid>,
+}
+
+/// `POST …/cancel`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CancelBody {
+    /// Why it is cancelled.
+    pub reason: Option<String>,
+    /// The id that traces the request.
+    pub correlation_id: Option<Uuid>,
+}
+
+impl ApproveBody {
+    /// Reads the body.
+    pub fn read(body: &[u8]) -> Result<Self, Failure> {
+        const EXAMPLE: &str = r#"{"approved":true}"#;
+        let json = ijson::read(body).map_err(|bad| Failure::from(bad).with_example(EXAMPLE))?;
+        read_version(&json)?;
+        let wrong = |bad| Failure::from(bad).with_example(EXAMPLE).in_answer_to(&json);
+        let f = Fields::read(&json, "").map_err(wrong)?;
+        let approved = f.flag("approved").and_then(|flag| f.required("approved", flag));
+        let correlation_id = read_correlation_id(&json);
+        Ok(Self { approved: approved.map_err(wrong)?, correlation_id })
+    }
+}
+
+impl CancelBody {
+    /// Reads the body. An empty body gives no reason.
+    pub fn read(body: &[u8]) -> Result<Self, Failure> {
+        const EXAMPLE: &str = r#"{"reason":"no longer needed"}"#;
+        if body.is_empty() {
+            return Ok(Self::default());
+        }
+        let json = ijson::read(body).map_err(|bad| Failure::from(bad).with_example(EXAMPLE))?;
+        read_version(&json)?;
+        let wrong = |bad| Failure::from(bad).with_example(EXAMPLE).in_answer_to(&json);
+        let f = Fields::read(&json, "").map_err(wrong)?;
+        let reason = f.text("reason").map_err(wrong)?;
+        if reason.is_some_and(|reason| reason.chars().count() > TEXT_MAX) {
+            return Err(wrong(
+                f.malformed("reason", format!("has more than {TEXT_MAX} characters")),
+            ));
+        }
+        let correlation_id = read_correlation_id(&json);
+        Ok(Self { reason: reason.map(str::to_owned), correlation_id })
     }
 }

@@ -3,16 +3,15 @@
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::MessageBody;
+use super::error::Rejected;
 use super::reader::{MessageReader, ObjectPart};
+use super::words::string_enum;
+use super::{CommonMembers, Kind, MessageBody};
 use crate::kit::ijson;
 use crate::kit::object::{ObjectWriter, string_array};
-use crate::openclaw::codes::Rejected;
-use crate::openclaw::common::CommonMembers;
-use crate::openclaw::kind::Kind;
-use crate::openclaw::{TEXT_MAX, words::words};
+use crate::openclaw::TEXT_MAX;
 
-words! {
+string_enum! {
     /// The three responses.
     ResponseStatus {
         /// The work will be done.

@@ -3,17 +3,15 @@
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::MessageBody;
+use super::error::DEADLINE_EXCEEDED;
 use super::reader::{MessageReader, ObjectPart};
+use super::words::{ErrorType, string_enum};
+use super::{CommonMembers, Kind, MessageBody};
 use crate::kit::ijson;
 use crate::kit::object::ObjectWriter;
-use crate::openclaw::codes::DEADLINE_EXCEEDED;
-use crate::openclaw::common::CommonMembers;
-use crate::openclaw::kind::Kind;
-use crate::openclaw::state::ErrorType;
-use crate::openclaw::{TEXT_MAX, words::words};
+use crate::openclaw::TEXT_MAX;
 
-words! {
+string_enum! {
     /// The three outcomes.
     ResultStatus {
         /// The work is done.

@@ -1,8 +1,42 @@
-//! The protocol's string enums for agents and collaborations.
+//! The protocol's string enums for agents and collaborations, and the macro that defines them.
 
-use super::words::words;
+/// Defines a string enum with `ALL`, `as_str`, `read`, `Display` and serde.
+macro_rules! string_enum {
+    ($(#[$about:meta])* $name:ident { $($(#[$each:meta])* $word:ident = $text:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        pub enum $name {
+            $($(#[$each])* #[serde(rename = $text)] $word,)+
+        }
 
-words! {
+        impl $name {
+            /// All variants, in the spec's order.
+            pub const ALL: &'static [Self] = &[$(Self::$word,)+];
+
+            /// The string on the wire.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$word => $text,)+
+                }
+            }
+
+            /// Reads the string on the wire.
+            pub fn read(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|word| word.as_str() == text)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+pub(super) use string_enum;
+
+string_enum! {
     /// The status of an agent.
     Status {
         /// It has no work.
@@ -16,7 +50,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// Whether an error is transient.
     ErrorType {
         /// A retry can succeed.
@@ -38,7 +72,7 @@ impl ErrorType {
     }
 }
 
-words! {
+string_enum! {
     /// The category of a capability.
     Category {
         /// Consumes trends.
@@ -68,7 +102,7 @@ impl Category {
     }
 }
 
-words! {
+string_enum! {
     /// Who responds to requests for an agent (not in the spec).
     Mode {
         /// The hub, from what it knows.
@@ -78,7 +112,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// The state of a collaboration (section 2.4).
     State {
         /// The decision comes later.
@@ -105,7 +139,7 @@ impl State {
     }
 }
 
-words! {
+string_enum! {
     /// The side of a collaboration that an agent is on; `role=` of the list.
     Role {
         /// The agent that requested it.
@@ -115,7 +149,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// Why a reputation update is sent.
     UpdateType {
         /// A collaboration was completed.
