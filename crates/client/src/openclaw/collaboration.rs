@@ -1,7 +1,7 @@
 //! Collaborations from the view of a party: read, list, cancel, approve.
 
 use rialto_protocols::kit::object::ObjectWriter;
-use rialto_protocols::openclaw::wire::answers::{self, CollaborationSummary, View};
+use rialto_protocols::openclaw::wire::answers::{self, CollaborationSummary, CollaborationView};
 use rialto_protocols::openclaw::wire::words::{Role, State};
 use rialto_protocols::openclaw::wire::{CollaborationResult, Message, Request, Response};
 use uuid::Uuid;
@@ -68,7 +68,7 @@ impl Agent {
         ];
         let given = pairs.into_iter().filter_map(|(name, value)| Some((name, value?)));
         url.query_pairs_mut().extend_pairs(given);
-        let page: answers::Page = self.server().get(url).await?.value()?;
+        let page: answers::CollaborationPage = self.server().get(url).await?.value()?;
         let all = page.collaborations.into_iter().map(Collaboration::read);
         Ok(CollaborationPage {
             collaborations: all.collect::<Result<_, _>>()?,
@@ -98,7 +98,8 @@ impl Agent {
 impl Collaboration {
     /// Parses the response with one collaboration.
     pub(super) fn from_response(answer: &ServerResponse) -> Result<Self, CallError> {
-        let View { collaboration_id, state, request, response, result, .. } = answer.value()?;
+        let CollaborationView { collaboration_id, state, request, response, result, .. } =
+            answer.value()?;
         Self::read(CollaborationSummary { collaboration_id, state, request, response, result })
     }
 

@@ -128,9 +128,10 @@ pub fn capability_id(context: &HubContext, job: &Job) -> String {
 
 /// Wraps JSON that is not an object in one.
 pub fn as_object(json: &str, name: &str) -> String {
-    match json.trim_start().starts_with('{') {
-        true => json.to_owned(),
-        false => ObjectWriter::new().raw(name, json).finish(),
+    if json.trim_start().starts_with('{') {
+        json.to_owned()
+    } else {
+        ObjectWriter::new().raw(name, json).finish()
     }
 }
 

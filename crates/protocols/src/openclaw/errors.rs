@@ -24,6 +24,8 @@ use crate::adapter::{EdgeError, HubContext};
 const AWAY_SECONDS: u32 = 60;
 /// When to retry an agent at capacity, or a requester with too few credits.
 const LATER_SECONDS: u32 = 30;
+/// The header with the id of the job that an answer is about (B18).
+pub const JOB_HEADER: &str = "rialto-job";
 
 /// The error for an engine failure.
 pub fn from_engine(failure: &EngineFailure) -> Failure {
@@ -229,9 +231,6 @@ pub fn from_edge(error: &EdgeError) -> Failure {
         EdgeError::Internal => Failure::internal("see X-Request-Id in the hub's log"),
     }
 }
-
-/// The header with the id of the job that an answer is about (B18).
-pub const JOB_HEADER: &str = "rialto-job";
 
 /// An error response. It gets the hub's time and, if it answers no message, a new correlation id.
 pub struct ErrorResponse(HubContext, Box<Failure>);

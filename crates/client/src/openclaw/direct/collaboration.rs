@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::kit::raw_json;
-use rialto_protocols::openclaw::wire::answers::View;
+use rialto_protocols::openclaw::wire::answers::CollaborationView;
 use rialto_protocols::openclaw::wire::words::State;
 use rialto_protocols::openclaw::wire::{
     self, CollaborationResult, CommonMembers, Message, Request, Response, ResponseAnswer,
@@ -164,7 +164,7 @@ impl LocalCollaboration {
         let state = over.as_ref().map_or(State::Running, |over| over.state);
         let response = Response { result: None, ..self.response(said) };
         let common = CommonMembers { correlation_id: said.correlation_id, timestamp: clock::now() };
-        let view = View::new(
+        let view = CollaborationView::new(
             common,
             Some(self.id.to_string()),
             state,

@@ -26,6 +26,8 @@ use crate::kit::{ijson, raw_json};
 
 /// The header that names the event of a body.
 pub const EVENT_HEADER: &str = "rialto-event";
+/// The event name for messages of other protocols. This protocol has no such message.
+pub const MESSAGE: &str = "message";
 
 /// Encodes deliveries for agents of this protocol.
 pub struct OpenclawEncoder {
@@ -88,9 +90,6 @@ fn id(push: &Delivery) -> String {
 pub fn delivery_encoder(hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {
     Arc::new(OpenclawEncoder { context: hub_context.clone() })
 }
-
-/// The event name for messages of other protocols. This protocol has no such message.
-pub const MESSAGE: &str = "message";
 
 /// An event: its name and its body.
 pub struct OutgoingEvent {

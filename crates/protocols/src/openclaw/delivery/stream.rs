@@ -142,13 +142,11 @@ impl AgentStream {
         };
         let mut waiting: Vec<(u8, JobId)> = self.context.engine.with_world(|world| {
             let by_urgency = |agent: &Arc<Agent>| agent.terms.urgent_first;
-            match world.agent(self.agent).is_some_and(by_urgency) {
-                true => {
-                    let work = world.assigned_jobs(self.agent).filter(fresh);
-                    work.map(|job| (job.priority, job.id)).collect()
-                }
-                false => Vec::new(),
+            if !world.agent(self.agent).is_some_and(by_urgency) {
+                return Vec::new();
             }
+            let work = world.assigned_jobs(self.agent).filter(fresh);
+            work.map(|job| (job.priority, job.id)).collect()
         });
         if waiting.is_empty() {
             return;
@@ -173,21 +171,18 @@ impl AgentStream {
         if news.missed || at < self.behind_to && !news.lines.is_empty() {
             self.behind_to = head;
         }
-        match at < self.behind_to {
-            true => {
-                let mut at = at;
-                // Most history lines are about other agents, so one page may contain no update.
-                while at < self.behind_to && out.is_empty() {
-                    self.catch_up(&mut out, at).await;
-                    at = self.line.load(Ordering::Relaxed);
-                }
+        if at < self.behind_to {
+            let mut at = at;
+            // Most history lines are about other agents, so one page may contain no update.
+            while at < self.behind_to && out.is_empty() {
+                self.catch_up(&mut out, at).await;
+                at = self.line.load(Ordering::Relaxed);
             }
-            false => {
-                for line in news.lines.iter().filter(|line| line.id.0 > at) {
-                    self.tell(&mut out, line).await;
-                }
-                self.line.fetch_max(head, Ordering::Relaxed);
+        } else {
+            for line in news.lines.iter().filter(|line| line.id.0 > at) {
+                self.tell(&mut out, line).await;
             }
+            self.line.fetch_max(head, Ordering::Relaxed);
         }
         self.tell_by_time(&mut out);
         (!out.is_empty()).then(|| out.into())

@@ -20,11 +20,20 @@ use crate::kit::raw_json;
 use crate::openclaw::auth::{KnownCaller, PathParam};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::wire::CommonMembers;
-use crate::openclaw::wire::answers::{CollaborationSummary, Page, View};
+use crate::openclaw::wire::answers::{CollaborationPage, CollaborationSummary, CollaborationView};
 use crate::openclaw::wire::error::Failure;
 use crate::openclaw::wire::stream::CollaborationCursor;
 use crate::openclaw::wire::words::{Role, State as Stands};
 use crate::openclaw::{ID, collaboration};
+
+/// The default number of collaborations on one page.
+const PAGE: i64 = 50;
+const PAGE_MAX: i64 = 200;
+/// A page ends with the collaboration that reaches this many bytes.
+const PAGE_BYTES: usize = 1 << 20;
+/// The most jobs scanned for one page, whether they match or not.
+const LOOKED_AT_MAX: usize = 2_000;
+const STEP: usize = 50;
 
 /// `GET /collaborations/{id}`.
 pub async fn show(
@@ -51,7 +60,7 @@ pub async fn show(
         correlation_id: collaboration::ids(&job).correlation_id,
         timestamp: context.engine.now(),
     };
-    let shown = View::new(common, collaboration_id, state, request, response, result);
+    let shown = CollaborationView::new(common, collaboration_id, state, request, response, result);
     Ok(errors::json_response(200, &shown))
 }
 
@@ -142,15 +151,6 @@ fn request_of(name: &str) -> Option<&str> {
     request.split('#').next()
 }
 
-/// The default number of collaborations on one page.
-const PAGE: i64 = 50;
-const PAGE_MAX: i64 = 200;
-/// A page ends with the collaboration that reaches this many bytes.
-const PAGE_BYTES: usize = 1 << 20;
-/// The most jobs scanned for one page, whether they match or not.
-const LOOKED_AT_MAX: usize = 2_000;
-const STEP: usize = 50;
-
 /// The query of a list.
 struct ListQuery {
     agent: AgentId,
@@ -173,7 +173,10 @@ pub async fn list(
     let wanted = wanted(&query, agent.map_err(refuse)?).map_err(refuse)?;
     let (rows, next) = page(&context, wanted).await?;
     let common = errors::common_members(&context, None);
-    Ok(errors::json_response(200, &Page::new(common, rows, next.map(CollaborationCursor::write))))
+    Ok(errors::json_response(
+        200,
+        &CollaborationPage::new(common, rows, next.map(CollaborationCursor::write)),
+    ))
 }
 
 fn wanted(query: &Query, agent: AgentId) -> Result<ListQuery, Failure> {

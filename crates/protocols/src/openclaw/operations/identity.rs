@@ -125,13 +125,11 @@ pub async fn post_reputation(
 
 /// A report is kept in memory and sent to all watchers, so its size is limited.
 fn short(raw: &str) -> Result<(), Failure> {
-    match raw.len() > MEMBERS_BYTES_MAX {
-        true => {
-            let text = format!("a status or reputation has at most {MEMBERS_BYTES_MAX} bytes");
-            Err(Failure::new(Code::TooLarge, text))
-        }
-        false => Ok(()),
+    if raw.len() > MEMBERS_BYTES_MAX {
+        let text = format!("a status or reputation has at most {MEMBERS_BYTES_MAX} bytes");
+        return Err(Failure::new(Code::TooLarge, text));
     }
+    Ok(())
 }
 
 /// The reporting agent: it must be registered (R37), and only it may report for itself.

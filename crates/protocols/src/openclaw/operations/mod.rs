@@ -172,15 +172,6 @@ fn failed(
     about(context, errors::from_engine(failure), correlation_id)
 }
 
-/// `GET /health`.
-pub async fn health(State(context): State<HubContext>) -> HandlerResult {
-    let agents =
-        context.engine.with_world(|world| world.agents().filter(|agent| agent.active).count());
-    let (status, hub_id) = (Health::STATUS.to_owned(), context.openclaw.hub_id.to_string());
-    let common = errors::common_members(&context, None);
-    Ok(errors::json_response(200, &Health::new(common, status, hub_id, agents as u64)))
-}
-
 /// The most schemas compiled or checked at the same time; more wait.
 static AT_ONCE: Semaphore = Semaphore::const_new(2);
 
@@ -190,6 +181,15 @@ pub async fn run_blocking_limited<T: Send + 'static>(
 ) -> Option<T> {
     let _turn = AT_ONCE.acquire().await.ok()?;
     tokio::task::spawn_blocking(work).await.ok()
+}
+
+/// `GET /health`.
+pub async fn health(State(context): State<HubContext>) -> HandlerResult {
+    let agents =
+        context.engine.with_world(|world| world.agents().filter(|agent| agent.active).count());
+    let (status, hub_id) = (Health::STATUS.to_owned(), context.openclaw.hub_id.to_string());
+    let common = errors::common_members(&context, None);
+    Ok(errors::json_response(200, &Health::new(common, status, hub_id, agents as u64)))
 }
 
 /// `POST /messages`.

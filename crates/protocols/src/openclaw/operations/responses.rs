@@ -113,10 +113,10 @@ fn belongs(job: &Job, request_id: Uuid, correlation_id: Uuid) -> Result<(), Fail
 /// Checks that the job is or was assigned to the agent. A job that it still waits for, or that was
 /// never assigned to it, does not allow messages.
 fn has(job: &Job, agent: AgentId) -> Result<(), Failure> {
-    match job.worker() == Some(agent) {
-        true => Ok(()),
-        false => Err(errors::from_refusal(&Refusal::WrongState { state: job.state })),
+    if job.worker() != Some(agent) {
+        return Err(errors::from_refusal(&Refusal::WrongState { state: job.state }));
     }
+    Ok(())
 }
 
 /// Handles the result of a collaboration.

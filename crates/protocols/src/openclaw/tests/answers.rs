@@ -168,7 +168,7 @@ fn an_agent_is_shown_with_what_the_hub_knows() {
 #[test]
 fn a_collaboration_is_shown_with_its_messages() {
     let request = example("collaboration_request: Example").to_string();
-    let view = answers::View::new(
+    let view = answers::CollaborationView::new(
         COMMON,
         None,
         State::AwaitingResponse,
@@ -180,7 +180,7 @@ fn a_collaboration_is_shown_with_its_messages() {
     assert!(
         text.starts_with(r#"{"collaboration_id":null,"state":"awaiting_response","request":{"#)
     );
-    let read: answers::View = serde_json::from_str(&text).expect("a view");
+    let read: answers::CollaborationView = serde_json::from_str(&text).expect("a view");
     assert_eq!(read.request.get(), request);
     let listed = answers::CollaborationSummary {
         collaboration_id: Some("c".to_owned()),
@@ -189,8 +189,9 @@ fn a_collaboration_is_shown_with_its_messages() {
         response: None,
         result: None,
     };
-    let page = answers::Page::new(COMMON, vec![listed], Some("n".to_owned()));
-    let read: answers::Page = serde_json::from_str(&erased::Json::text(&page)).expect("a page");
+    let page = answers::CollaborationPage::new(COMMON, vec![listed], Some("n".to_owned()));
+    let read: answers::CollaborationPage =
+        serde_json::from_str(&erased::Json::text(&page)).expect("a page");
     assert_eq!((read.collaborations.len(), read.next_cursor.as_deref()), (1, Some("n")));
 }
 

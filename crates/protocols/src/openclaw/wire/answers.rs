@@ -195,7 +195,7 @@ impl Health {
 
 answer! {
     /// `GET /collaborations/{id}`.
-    View {
+    CollaborationView {
         /// Its id; `null` before it is accepted.
         collaboration_id: Option<String>,
         /// Its current state.
@@ -226,7 +226,7 @@ pub struct CollaborationSummary {
 
 answer! {
     /// `GET /collaborations`: one page of the caller's own collaborations.
-    Page {
+    CollaborationPage {
         /// The collaborations.
         collaborations: Vec<CollaborationSummary>,
         /// The cursor of the next page; `null` on the last.

@@ -18,6 +18,10 @@ use crate::openclaw::{NAME_MAX, TEXT_MAX, VERSION};
 pub const AGENT_TYPE: &str = "autonomous_content_node";
 /// The most characters of an endpoint.
 const ENDPOINT_MAX: usize = 2_048;
+/// Patterns in all schemas of one agent together. Patterns take most of the memory of a schema.
+const PATTERNS_MAX: usize = 128;
+/// Capabilities of one agent. The spec has no limit; the hub needs one.
+const CAPABILITIES_MAX: usize = 128;
 
 /// The content of an identity.
 #[derive(Clone, Debug, PartialEq)]
@@ -188,12 +192,6 @@ impl ResourceLimits {
         })
     }
 }
-
-/// Patterns in all schemas of one agent together. Patterns take most of the memory of a schema.
-const PATTERNS_MAX: usize = 128;
-
-/// Capabilities of one agent. The spec has no limit; the hub needs one.
-const CAPABILITIES_MAX: usize = 128;
 
 /// One capability of an agent.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,6 +10,7 @@ use super::reputation::Score;
 use super::{Kind, read_uuid, schema_of};
 use crate::kit::ijson::{Json, JsonValue as Is};
 use crate::kit::name::check_name;
+use crate::kit::schema::Violation;
 use crate::kit::{jcs, rfc3339};
 use crate::openclaw::DECIMALS;
 
@@ -85,9 +86,12 @@ impl<'a, 'b> MessageReader<'a, 'b> {
     pub(super) fn checked(kind: Kind, json: &'b Json<'a>) -> Self {
         let verdict = schema_of(kind).check_with_limit(json, VIOLATIONS_MAX);
         let told = verdict.err().unwrap_or_default();
-        let sentence = |violation: &crate::kit::schema::Violation| match violation.path.is_empty() {
-            true => format!("body {}", violation.message),
-            false => violation.to_string(),
+        let sentence = |violation: &Violation| {
+            if violation.path.is_empty() {
+                format!("body {}", violation.message)
+            } else {
+                violation.to_string()
+            }
         };
         Self { kind, json, violations: told.iter().map(sentence).collect() }
     }
