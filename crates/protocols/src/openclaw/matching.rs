@@ -203,7 +203,14 @@ pub async fn ask_named_agent(
         let id = world.agent_by_alias(ID, &responder.to_string())?;
         world.agent(id).filter(|agent| agent.active).cloned()
     });
-    let Some(agent) = agent else { return no(context, &Refusal::NoSuchAgent, None) };
+    let Some(agent) = agent else {
+        let now = context.engine.now();
+        let rejection = context.engine.with_world(|world| {
+            let asked = RejectionContext { world, agent: None, now };
+            errors::rejection(&Refusal::NoSuchAgent, asked)
+        })?;
+        return Ok(AskOutcome::Rejected(rejection, None));
+    };
     let by = Some(responder);
     match ask_agent(context, asking, &agent).await {
         Ok(job) => Ok(AskOutcome::Job(job)),
@@ -211,14 +218,6 @@ pub async fn ask_named_agent(
         Err(AskError::Known) => Ok(AskOutcome::AlreadyAsked),
         Err(AskError::Failed(failure)) => Err(failure),
     }
-}
-
-fn no(context: &HubContext, refusal: &Refusal, by: Option<Uuid>) -> Result<AskOutcome, Failure> {
-    let now = context.engine.now();
-    let rejection = context.engine.with_world(|world| {
-        errors::rejection(refusal, RejectionContext { world, agent: None, now })
-    })?;
-    Ok(AskOutcome::Rejected(rejection, by))
 }
 
 /// Why an agent was not asked.

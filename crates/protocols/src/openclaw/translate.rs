@@ -304,15 +304,15 @@ pub fn input_violations(
     input: &str,
 ) -> Vec<String> {
     let checked = if agent.home == ID {
-        native(context, agent, capability, input)
+        native_violations(context, agent, capability, input)
     } else {
-        listed(agent, capability, input)
+        listed_violations(agent, capability, input)
     };
     checked.unwrap_or_default().iter().map(ToString::to_string).collect()
 }
 
 /// Checks against the schema that the agent published.
-fn native(
+fn native_violations(
     context: &HubContext,
     agent: &Arc<Agent>,
     capability: &str,
@@ -323,7 +323,7 @@ fn native(
 }
 
 /// Checks against the schema shown for a bridged agent. These schemas are small.
-fn listed(agent: &Agent, capability: &str, input: &str) -> Option<Vec<Violation>> {
+fn listed_violations(agent: &Agent, capability: &str, input: &str) -> Option<Vec<Violation>> {
     let schema = directory::to_json_schema(&agent.skill(capability)?.input);
     Schema::compile(&schema).ok()?.check(input).err()
 }

@@ -58,7 +58,7 @@ impl DeliveryEncoder for OpenclawEncoder {
         Some(OutboundRequest {
             url,
             body: body.into(),
-            id: id(push),
+            id: delivery_id(push),
             headers,
             response_max: RESPONSE_BYTES_MAX,
         })
@@ -81,7 +81,7 @@ impl DeliveryEncoder for OpenclawEncoder {
 }
 
 /// The delivery id, the same for every attempt at one notice.
-fn id(push: &Delivery) -> String {
+fn delivery_id(push: &Delivery) -> String {
     const SPACE: Uuid = Uuid::from_u128(0x7a41_90e2_3b7c_5f55_a1a4_a60a_70c1_e003);
     Uuid::new_v5(&SPACE, &push.notice.0.to_be_bytes()).to_string()
 }

@@ -111,7 +111,7 @@ pub async fn find_collaboration(
         });
         return match live {
             Some(job) => Ok(Some(job)),
-            None => by_request(context, &text).await,
+            None => find_by_request(context, &text).await,
         };
     };
     let live = context.engine.with_world(|world| {
@@ -122,7 +122,7 @@ pub async fn find_collaboration(
     if live.is_some() {
         return Ok(live);
     }
-    if let Some(job) = by_request(context, &text).await?.filter(party) {
+    if let Some(job) = find_by_request(context, &text).await?.filter(party) {
         return Ok(Some(job));
     }
     // The requester's own name for the job still finds it when another requester uses the same id,
@@ -137,7 +137,7 @@ pub async fn find_collaboration(
 }
 
 /// The job that a request id leads to, including ended jobs.
-async fn by_request(context: &HubContext, id: &str) -> Result<Option<Arc<Job>>, Failure> {
+async fn find_by_request(context: &HubContext, id: &str) -> Result<Option<Arc<Job>>, Failure> {
     let failed = |failure| errors::from_engine(&failure);
     let found = context.engine.claim_target(claim::request(ID, id)).await.map_err(failed)?;
     let Some(ClaimTarget::Job(job)) = found else { return Ok(None) };
@@ -170,7 +170,7 @@ pub async fn list(
     let refuse = |failure| about(&context, failure, None);
     let agent =
         context.engine.with_world(|world| known.calling_agent(world, query.text("agent_id")));
-    let wanted = wanted(&query, agent.map_err(refuse)?).map_err(refuse)?;
+    let wanted = read_list_query(&query, agent.map_err(refuse)?).map_err(refuse)?;
     let (rows, next) = page(&context, wanted).await?;
     let common = errors::common_members(&context, None);
     Ok(errors::json_response(
@@ -179,7 +179,7 @@ pub async fn list(
     ))
 }
 
-fn wanted(query: &Query, agent: AgentId) -> Result<ListQuery, Failure> {
+fn read_list_query(query: &Query, agent: AgentId) -> Result<ListQuery, Failure> {
     let wrong = |text: &str| Failure::with_violations(vec![text.to_owned()]);
     let role = match query.text("role").filter(|text| !text.is_empty()) {
         None => None,
@@ -233,7 +233,7 @@ async fn page(
             rows.push(row);
             seen.push(job);
             if rows.len() >= wanted.limit || bytes >= PAGE_BYTES {
-                note(context, &wanted, &seen).await;
+                note_fetch(context, &wanted, &seen).await;
                 return Ok((rows, place.or_else(|| here.next_list(wanted.role))));
             }
         }
@@ -241,12 +241,12 @@ async fn page(
             break;
         }
     }
-    note(context, &wanted, &seen).await;
+    note_fetch(context, &wanted, &seen).await;
     Ok((rows, at))
 }
 
 /// Records that the agent has seen its work. Listing the requester role only does not count.
-async fn note(context: &HubContext, wanted: &ListQuery, seen: &[Arc<Job>]) {
+async fn note_fetch(context: &HubContext, wanted: &ListQuery, seen: &[Arc<Job>]) {
     if wanted.role != Some(Role::Requester) {
         shown_jobs::note_fetch(context, wanted.agent, seen).await;
     }
@@ -262,22 +262,24 @@ async fn step(
     at: CollaborationCursor,
 ) -> Result<ListStep, ErrorResponse> {
     match at {
-        CollaborationCursor::InHand(priority, after) => Ok(work(context, agent, (priority, after))),
+        CollaborationCursor::InHand(priority, after) => {
+            Ok(current_jobs(context, agent, (priority, after)))
+        }
         CollaborationCursor::Worked(from) => {
             let newest =
                 || context.engine.with_world(|world| world.agent_state(agent)?.last_worked);
-            past(context, agent, JobRole::Worker, from.or_else(newest)).await
+            past_jobs(context, agent, JobRole::Worker, from.or_else(newest)).await
         }
         CollaborationCursor::Asked(from) => {
             let newest =
                 || context.engine.with_world(|world| world.agent_state(agent)?.last_requested);
-            past(context, agent, JobRole::Requester, from.or_else(newest)).await
+            past_jobs(context, agent, JobRole::Requester, from.or_else(newest)).await
         }
     }
 }
 
 /// The jobs assigned to the agent, or waiting for it, most urgent first.
-fn work(context: &HubContext, agent: AgentId, after: (u8, JobId)) -> ListStep {
+fn current_jobs(context: &HubContext, agent: AgentId, after: (u8, JobId)) -> ListStep {
     let mut jobs: Vec<Arc<Job>> = context.engine.with_world(|world| {
         let all = world.assigned_jobs(agent).chain(world.deferred_jobs_for(agent));
         all.filter(|job| (job.priority, job.id) > after).cloned().collect()
@@ -292,7 +294,7 @@ fn work(context: &HubContext, agent: AgentId, after: (u8, JobId)) -> ListStep {
 }
 
 /// The jobs that the agent requested or worked on, newest first.
-async fn past(
+async fn past_jobs(
     context: &HubContext,
     agent: AgentId,
     side: JobRole,

@@ -124,7 +124,7 @@ pub async fn post_reputation(
 }
 
 /// A report is kept in memory and sent to all watchers, so its size is limited.
-fn short(raw: &str) -> Result<(), Failure> {
+fn check_size(raw: &str) -> Result<(), Failure> {
     if raw.len() > MEMBERS_BYTES_MAX {
         let text = format!("a status or reputation has at most {MEMBERS_BYTES_MAX} bytes");
         return Err(Failure::new(Code::TooLarge, text));
@@ -151,7 +151,7 @@ pub async fn handle_status(
     message: &Message<StatusUpdate>,
 ) -> HandlerResult {
     let (said, id) = (&message.body, message.correlation_id);
-    short(&message.raw).map_err(|bad| about(context, bad, id))?;
+    check_size(&message.raw).map_err(|bad| about(context, bad, id))?;
     let agent = reporter(context, known, said.agent_id).map_err(|bad| about(context, bad, id))?;
     let warnings = strange(context, agent, said.previous_status);
     let words: Arc<str> = message.raw.as_ref().into();
@@ -198,7 +198,7 @@ pub async fn handle_reputation(
     message: &Message<ReputationUpdate>,
 ) -> HandlerResult {
     let (said, id) = (&message.body, message.correlation_id);
-    short(&message.raw).map_err(|bad| about(context, bad, id))?;
+    check_size(&message.raw).map_err(|bad| about(context, bad, id))?;
     let agent = reporter(context, known, said.agent_id).map_err(|bad| about(context, bad, id))?;
     let command = Command::ReportReputation { agent, text: message.raw.as_ref().into() };
     let ran = context.engine.run_once(command, known.0.idempotency).await;

@@ -171,7 +171,7 @@ async fn named_anew(
     let id = asking.message.correlation_id;
     let used = context.engine.claim_target(claim::job(ID, &asking.name)).await;
     match used.map_err(|bad| failed(context, &bad, id))? {
-        None => fresh(context, asking).await,
+        None => ask(context, asking).await,
         Some(_) => {
             let name = format!("{}#{}", asking.name, context.engine.random().new_uuid());
             let asking = PendingRequest {
@@ -180,13 +180,13 @@ async fn named_anew(
                 idempotency: asking.idempotency,
                 name,
             };
-            fresh(context, &asking).await
+            ask(context, &asking).await
         }
     }
 }
 
 /// Asks the named agent, or one that the hub chooses. `None` when the same was asked meanwhile.
-async fn fresh(
+async fn ask(
     context: &HubContext,
     asking: &PendingRequest,
 ) -> Result<Option<RequestOutcome>, ErrorResponse> {
@@ -233,7 +233,7 @@ async fn saved_outcome(
     id: Option<Uuid>,
 ) -> Result<Option<RequestOutcome>, ErrorResponse> {
     Ok(match &memory.answer {
-        SavedAnswer::Answer { body, .. } => remembered(body),
+        SavedAnswer::Answer { body, .. } => read_saved_rejection(body),
         SavedAnswer::Done(Receipt::Job(job)) => {
             let job =
                 context.engine.load_job(*job).await.map_err(|bad| failed(context, &bad, id))?;
@@ -283,7 +283,7 @@ async fn save_rejection(
     }
 }
 
-fn remembered(body: &str) -> Option<RequestOutcome> {
+fn read_saved_rejection(body: &str) -> Option<RequestOutcome> {
     let json = ijson::read(body.as_bytes()).ok()?;
     let rejection = Rejection::read(json.get("rejection_reason")?.raw())?;
     let by = json.get("by").and_then(wire::read_uuid);
@@ -314,17 +314,17 @@ async fn request_response(
             (response, None)
         }
         RequestOutcome::Job(job) => {
-            let job = settled(context, job, &asking.requester).await;
+            let job = wait_for_response(context, job, &asking.requester).await;
             let job = job.map_err(|bad| failed(context, &bad, Some(said.correlation_id)))?;
-            (of_job(context, said, &job, context.engine.now()), Some(job.uuid))
+            (response_for_job(context, said, &job, context.engine.now()), Some(job.uuid))
         }
     };
     let mut answer = errors::text_response(200, response.write());
-    mark(&mut answer, job, other);
+    add_headers(&mut answer, job, other);
     Ok(answer)
 }
 
-fn of_job(context: &HubContext, said: &Request, job: &Job, now: Timestamp) -> Response {
+fn response_for_job(context: &HubContext, said: &Request, job: &Job, now: Timestamp) -> Response {
     let silent = || Response {
         request_id: said.request_id,
         responder_agent_id: collaboration::responder_id(context, job),
@@ -343,7 +343,7 @@ fn of_job(context: &HubContext, said: &Request, job: &Job, now: Timestamp) -> Re
     }
 }
 
-fn mark(answer: &mut Http, job: Option<Uuid>, other: bool) {
+fn add_headers(answer: &mut Http, job: Option<Uuid>, other: bool) {
     let headers = answer.headers_mut();
     if let Some(value) = job.and_then(|job| HeaderValue::from_str(&job.to_string()).ok()) {
         headers.insert(errors::JOB_HEADER, value);
@@ -354,7 +354,7 @@ fn mark(answer: &mut Http, job: Option<Uuid>, other: bool) {
 }
 
 /// Waits for an agent that responds itself. The core ends the wait after 9 s.
-async fn settled(
+async fn wait_for_response(
     context: &HubContext,
     mut job: Arc<Job>,
     requester: &Requester,

@@ -35,8 +35,8 @@ pub async fn open_stream(
     let agent =
         context.engine.with_world(|world| known.calling_agent(world, query.text("agent_id")));
     let agent = agent.map_err(refuse)?;
-    let watches = watches(&context, agent, query.text("watch")).map_err(refuse)?;
-    let from = from(&headers).map_err(refuse)?;
+    let watches = watch_filter(&context, agent, query.text("watch")).map_err(refuse)?;
+    let from = start_position(&headers).map_err(refuse)?;
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let key = shown.and_then(parse_bearer).and_then(Key::parse).map(|key| key.hash());
     let reader = StreamReader { agent, key };
@@ -53,7 +53,11 @@ pub async fn open_stream(
 }
 
 /// The agents that the stream watches besides its own.
-fn watches(context: &HubContext, own: AgentId, text: Option<&str>) -> Result<WatchFilter, Failure> {
+fn watch_filter(
+    context: &HubContext,
+    own: AgentId,
+    text: Option<&str>,
+) -> Result<WatchFilter, Failure> {
     let text = text.unwrap_or_default();
     if text == "all" {
         return Ok(WatchFilter::All);
@@ -76,7 +80,7 @@ fn watches(context: &HubContext, own: AgentId, text: Option<&str>) -> Result<Wat
 }
 
 /// The position to start at: after the reader's last event, or at the first unread notice.
-fn from(headers: &HeaderMap) -> Result<Option<StreamPosition>, Failure> {
+fn start_position(headers: &HeaderMap) -> Result<Option<StreamPosition>, Failure> {
     let header = headers.get(last_event_id::HEADER).map(HeaderValue::as_bytes);
     let wrong = "Last-Event-ID must be the id of an event of this stream, such as 7-42";
     let had = last_event_id::read(header, StreamPosition::read);

@@ -83,7 +83,7 @@ impl MessageBody for Identity {
         let agent_name = r.name(&whole, "agent_name", NAME_MAX);
         let version = r.bounded(&whole, "version", NAME_MAX);
         let spec_version = r.bounded(&whole, "spec_version", NAME_MAX);
-        let capabilities = read_all(r, &whole.part("capabilities"));
+        let capabilities = read_capabilities(r, &whole.part("capabilities"));
         let report = ReportedStatus::find(r, &whole.part("status"), false);
         let trust = whole.part("trust_signals");
         let trust_signals = trust.exists().then(|| ClaimedTrustSignals {
@@ -217,13 +217,13 @@ pub struct PublishedCapability {
 }
 
 /// All capabilities of an identity; `None` when one of them is incomplete.
-fn read_all(
+fn read_capabilities(
     r: &mut MessageReader<'_, '_>,
     from: &ObjectPart<'_, '_>,
 ) -> Option<Vec<PublishedCapability>> {
     let mut patterns = 0;
-    let inputs = schemas(r, &from.part("input_schemas"), &mut patterns);
-    let outputs = schemas(r, &from.part("output_schemas"), &mut patterns);
+    let inputs = compile_schemas(r, &from.part("input_schemas"), &mut patterns);
+    let outputs = compile_schemas(r, &from.part("output_schemas"), &mut patterns);
     let mut all: Vec<PublishedCapability> = Vec::new();
     let mut whole = true;
     let items = from.items("advertised_capabilities");
@@ -233,7 +233,7 @@ fn read_all(
         return None;
     }
     for item in items {
-        let found = capability(r, &item, &inputs, &outputs);
+        let found = read_capability(r, &item, &inputs, &outputs);
         match found {
             Some(found) if all.iter().any(|other| other.id == found.id) => {
                 r.add_violation(
@@ -249,7 +249,7 @@ fn read_all(
     whole.then_some(all)
 }
 
-fn capability(
+fn read_capability(
     r: &mut MessageReader<'_, '_>,
     item: &ObjectPart<'_, '_>,
     inputs: &[(&str, Schema)],
@@ -281,7 +281,7 @@ fn capability(
 
 /// Every schema of a map, compiled, whether or not a capability has its name (R18). A reference to
 /// a schema elsewhere is treated as plain text and never followed (D22).
-fn schemas<'b>(
+fn compile_schemas<'b>(
     r: &mut MessageReader<'_, '_>,
     map: &ObjectPart<'_, 'b>,
     patterns: &mut usize,
