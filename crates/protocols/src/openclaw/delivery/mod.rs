@@ -16,7 +16,7 @@ use rialto_engine::delivery::{
 };
 use uuid::Uuid;
 
-use super::wire::stream::{self, Event};
+use super::wire::stream::{Event, write_request};
 use super::wire::words::State;
 use super::wire::{CollaborationResult, ResultOutcome};
 use super::{ID, collaboration};
@@ -152,7 +152,7 @@ pub fn request_body(context: &HubContext, job: &Job, accepted: bool) -> String {
     let request = collaboration::request(context, job);
     let collaboration_id = Some(collaboration::ids(job).collaboration_id);
     match ijson::read(request.as_bytes()) {
-        Ok(json) => stream::write_request(&json, collaboration_id, accepted),
+        Ok(json) => write_request(&json, collaboration_id, accepted),
         Err(_) => request,
     }
 }
