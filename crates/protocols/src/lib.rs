@@ -20,6 +20,6 @@ pub const ALL: &[&dyn adapter::ProtocolAdapter] = &[
     &registry::Registry,
     &relay::Relay,
     &agora::Agora,
-    &openclaw::face::Openclaw,
+    &openclaw::Openclaw,
     &clara::Clara,
 ];

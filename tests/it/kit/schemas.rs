@@ -1,7 +1,7 @@
 //! Every openclaw body that a test receives is checked against the published schema of its kind.
 
 use rialto_protocols::kit::ijson::{self, Json, JsonValue as Sort};
-use rialto_protocols::openclaw::{Kind, schemas};
+use rialto_protocols::openclaw::{Kind, wire};
 
 /// Members that contain a message, and members that contain a list of them.
 const NESTED: [&str; 4] = ["request", "response", "result", "claimed"];
@@ -39,7 +39,7 @@ fn check(text: &str) {
 fn check_json(json: &Json<'_>) {
     let has = |kind: &&Kind| kind.required_members().iter().all(|key| json.get(key).is_some());
     for kind in Kind::ALL.iter().filter(has) {
-        let found = schemas::schema_of(*kind).check_json(json);
+        let found = wire::schema_of(*kind).check_json(json);
         assert_eq!(found, Ok(()), "{kind} breaks its schema: {}", json.raw());
     }
     for nested in NESTED.iter().filter_map(|name| json.get(name)) {

@@ -4,7 +4,7 @@
 use rialto_core::time::Millis;
 use rialto_protocols::agora::MessageType as Agora;
 use rialto_protocols::kit::ijson;
-use rialto_protocols::openclaw::{Kind, schemas};
+use rialto_protocols::openclaw::{Kind, wire};
 use serde_json::{Value, json};
 
 use super::kit::{Hub, assert_error, assert_rejected, identity, with};
@@ -40,7 +40,7 @@ async fn speaker(hub: &Hub, key: &Key, resource: &str) -> String {
 fn assert_identity(entry: &Value) {
     let text = with(entry, json!({"trust_signals": null})).to_string();
     let json = ijson::read(text.as_bytes()).expect("JSON");
-    assert_eq!(schemas::schema_of(Kind::Identity).check_json(&json), Ok(()), "{text}");
+    assert_eq!(wire::schema_of(Kind::Identity).check_json(&json), Ok(()), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 //! R76, R81).
 
 use rialto_protocols::kit::{ijson, rfc3339};
-use rialto_protocols::openclaw::{Kind, schemas};
+use rialto_protocols::openclaw::{Kind, wire};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -78,7 +78,7 @@ fn assert_common(body: &Value) {
 fn assert_message(kind: Kind, body: &Value) {
     let text = body.to_string();
     let json = ijson::read(text.as_bytes()).expect("JSON");
-    assert_eq!(schemas::schema_of(kind).check_json(&json), Ok(()), "{text}");
+    assert_eq!(wire::schema_of(kind).check_json(&json), Ok(()), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -54,10 +54,10 @@ pub const KEPT: [Field; 4] = [SchemaReference, ClawSchemaReference, CardMember, 
 pub const CHECKED: &[(&str, usize)] = &[
     ("crates/hub/src/v1/jobs/open.rs", 1),
     ("crates/protocols/src/agora/envelope.rs", 1),
-    ("crates/protocols/src/openclaw/routes/identity.rs", 1),
+    ("crates/protocols/src/openclaw/operations/identity.rs", 1),
     ("crates/protocols/src/registry/operations/agents.rs", 1),
     ("crates/protocols/src/registry/operations/jobs.rs", 1),
-    ("crates/protocols/src/relay/routes/agents.rs", 1),
+    ("crates/protocols/src/relay/operations/agents.rs", 1),
 ];
 
 /// A hub with an agent of every protocol, to make it call URLs.

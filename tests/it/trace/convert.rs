@@ -14,7 +14,7 @@ fn example(protocol: &str) -> Value {
         "registry" => {
             r#"{"job_id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf6","orchestrator_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f","skill_name":"analyze_text","input_data":{"text":"Revenue for Q3 was 42000"},"budget":0.15,"currency":"chorus_credits_v1","callback_url":"https://orchestrator.example/results","tone":"dry"}"#
         }
-        "openclaw" => rialto_protocols::openclaw::kind::Kind::Request.example(),
+        "openclaw" => rialto_protocols::openclaw::wire::Kind::Request.example(),
         "agora" => rialto_protocols::agora::wire::error::ENVELOPE_EXAMPLE,
         "relay" => rialto_protocols::relay::wire::error::MESSAGE_EXAMPLE,
         "clara" => return task(),

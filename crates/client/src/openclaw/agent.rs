@@ -1,13 +1,12 @@
 //! An agent at a hub: its id, its key, and the messages about itself.
 
 use rialto_core::time::Timestamp;
-use rialto_protocols::openclaw::answers::{ClaimRecorded, StatusTaken};
-use rialto_protocols::openclaw::common::CommonMembers;
-use rialto_protocols::openclaw::message::{
-    Identity, ReportedStatus, ReputationMetrics, ReputationUpdate, StatusUpdate,
+use rialto_protocols::openclaw::wire::answers::{ClaimRecorded, StatusTaken};
+use rialto_protocols::openclaw::wire::reputation::Score;
+use rialto_protocols::openclaw::wire::words::{Status, UpdateType};
+use rialto_protocols::openclaw::wire::{
+    CommonMembers, Identity, ReportedStatus, ReputationMetrics, ReputationUpdate, StatusUpdate,
 };
-use rialto_protocols::openclaw::score::Score;
-use rialto_protocols::openclaw::state::{Status, UpdateType};
 use uuid::Uuid;
 
 use super::published_agent::PublishedAgent;

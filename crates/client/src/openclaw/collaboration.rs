@@ -1,9 +1,9 @@
 //! Collaborations from the view of a party: read, list, cancel, approve.
 
 use rialto_protocols::kit::object::ObjectWriter;
-use rialto_protocols::openclaw::collaboration::{self, CollaborationSummary, View};
-use rialto_protocols::openclaw::message::{CollaborationResult, Message, Request, Response};
-use rialto_protocols::openclaw::state::{Role, State};
+use rialto_protocols::openclaw::wire::answers::{self, CollaborationSummary, CollaborationView};
+use rialto_protocols::openclaw::wire::words::{Role, State};
+use rialto_protocols::openclaw::wire::{CollaborationResult, Message, Request, Response};
 use uuid::Uuid;
 
 use super::agent::Agent;
@@ -68,7 +68,7 @@ impl Agent {
         ];
         let given = pairs.into_iter().filter_map(|(name, value)| Some((name, value?)));
         url.query_pairs_mut().extend_pairs(given);
-        let page: collaboration::Page = self.server().get(url).await?.value()?;
+        let page: answers::CollaborationPage = self.server().get(url).await?.value()?;
         let all = page.collaborations.into_iter().map(Collaboration::read);
         Ok(CollaborationPage {
             collaborations: all.collect::<Result<_, _>>()?,
@@ -98,7 +98,8 @@ impl Agent {
 impl Collaboration {
     /// Parses the response with one collaboration.
     pub(super) fn from_response(answer: &ServerResponse) -> Result<Self, CallError> {
-        let View { collaboration_id, state, request, response, result, .. } = answer.value()?;
+        let CollaborationView { collaboration_id, state, request, response, result, .. } =
+            answer.value()?;
         Self::read(CollaborationSummary { collaboration_id, state, request, response, result })
     }
 

@@ -1,9 +1,9 @@
 //! The directory: agents, their capabilities, and their reputation.
 
 use rialto_protocols::kit::ijson;
-use rialto_protocols::openclaw::directory::{self, AgentEntry};
-use rialto_protocols::openclaw::message::{self, ReputationUpdate, StatusUpdate};
-use rialto_protocols::openclaw::state::{Category, Status};
+use rialto_protocols::openclaw::wire::directory::{self, AgentEntry};
+use rialto_protocols::openclaw::wire::words::{Category, Status};
+use rialto_protocols::openclaw::wire::{self, ReputationUpdate, StatusUpdate};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
@@ -128,8 +128,7 @@ impl ReputationView {
         let json = ijson::read(text.as_bytes()).map_err(unreadable)?;
         // Before the first finished collaboration the hub has no score, so the message is
         // incomplete.
-        let of =
-            |json| message::from_json::<ReputationUpdate>(json).ok().map(|message| message.body);
+        let of = |json| wire::from_json::<ReputationUpdate>(json).ok().map(|message| message.body);
         Ok(Self { by_hub: of(&json), claimed: json.get("claimed").and_then(of) })
     }
 }

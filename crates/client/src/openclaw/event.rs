@@ -2,11 +2,10 @@
 
 use rialto_protocols::kit::ijson::{self, Json, JsonValue};
 use rialto_protocols::openclaw::Failure;
-use rialto_protocols::openclaw::message::{
+use rialto_protocols::openclaw::wire::{
     self, CollaborationResult, Message, MessageBody, ReputationUpdate, Request, Response,
-    StatusUpdate,
+    StatusUpdate, stream,
 };
-use rialto_protocols::openclaw::stream;
 use uuid::Uuid;
 
 /// An event.
@@ -61,7 +60,7 @@ pub(super) fn read(name: &str, body: &str) -> Option<Result<Event, String>> {
         stream::Event::Connected => Ok(Event::Connected),
         stream::Event::Request => IncomingRequest::read(&json).map(Box::new).map(Event::Request),
         stream::Event::Response => said(&json).map(Event::Response),
-        stream::Event::Result => message::from_json(&json).map(Box::new).map(Event::Result),
+        stream::Event::Result => wire::from_json(&json).map(Box::new).map(Event::Result),
         stream::Event::Cancelled => Ok(Event::Cancelled(Cancellation {
             collaboration_id: id(&json, "collaboration_id"),
             request_id: id(&json, "request_id"),
@@ -74,7 +73,7 @@ pub(super) fn read(name: &str, body: &str) -> Option<Result<Event, String>> {
 
 impl IncomingRequest {
     fn read(json: &Json<'_>) -> Result<Self, Failure> {
-        let request = message::from_json(json)?.body;
+        let request = wire::from_json(json)?.body;
         let flag = |name| matches!(json.get(name).map(Json::value), Some(JsonValue::Bool(true)));
         let (accepted, awaiting_approval) = (flag("accepted"), flag("awaiting_approval"));
         let collaboration_id = id(json, "collaboration_id");
@@ -86,7 +85,7 @@ impl IncomingRequest {
 }
 
 fn said<T: MessageBody>(json: &Json<'_>) -> Result<Box<T>, Failure> {
-    message::from_json(json).map(|message| Box::new(message.body))
+    wire::from_json(json).map(|message| Box::new(message.body))
 }
 
 fn id(json: &Json<'_>, name: &str) -> Option<Uuid> {

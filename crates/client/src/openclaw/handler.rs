@@ -3,8 +3,8 @@
 use std::future::{Future, ready};
 
 use rialto_core::time::Timestamp;
-use rialto_protocols::openclaw::message::{Rejection, Request, ResultError};
-use rialto_protocols::openclaw::state::ErrorType;
+use rialto_protocols::openclaw::wire::words::ErrorType;
+use rialto_protocols::openclaw::wire::{Rejection, Request, ResultError};
 use uuid::Uuid;
 
 use super::event::IncomingRequest;

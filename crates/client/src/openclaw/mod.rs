@@ -52,17 +52,17 @@ pub use crate::retry::RetryPolicy;
 pub use crate::webhook_signature::{VerifyError, WebhookSecret};
 pub use rialto_core::money::Credits;
 pub use rialto_core::time::{Millis, Timestamp};
-pub use rialto_protocols::openclaw::answers::{
+pub use rialto_protocols::openclaw::wire::answers::{
     ClaimRecorded, Health, ResultPublished, StatusTaken,
 };
-pub use rialto_protocols::openclaw::directory::AgentEntry;
-pub use rialto_protocols::openclaw::message::{
+pub use rialto_protocols::openclaw::wire::directory::AgentEntry;
+pub use rialto_protocols::openclaw::wire::words::{
+    Category, ErrorType, Mode, Role, State, Status, UpdateType,
+};
+pub use rialto_protocols::openclaw::wire::{
     CollaborationResult, Identity, Message, Rejection, ReportedStatus, ReputationMetrics,
     ReputationUpdate, Request, ResourceLimits, Response, ResponseAnswer, ResultError,
     ResultOutcome, StatusDetails, StatusUpdate,
-};
-pub use rialto_protocols::openclaw::state::{
-    Category, ErrorType, Mode, Role, State, Status, UpdateType,
 };
 pub use rialto_protocols::openclaw::{Code, Rejected, Score};
 pub use uuid::Uuid;

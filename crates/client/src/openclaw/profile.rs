@@ -3,10 +3,10 @@
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
 use rialto_protocols::kit::schema::Schema;
-use rialto_protocols::openclaw::message::{
+use rialto_protocols::openclaw::wire::words::{Category, Mode, Status};
+use rialto_protocols::openclaw::wire::{
     Identity, PublishedCapability, ReportedStatus, ResourceLimits, StatusDetails,
 };
-use rialto_protocols::openclaw::state::{Category, Mode, Status};
 use uuid::Uuid;
 
 use super::{ids, response};

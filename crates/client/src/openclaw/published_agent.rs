@@ -1,6 +1,6 @@
 //! A hub's response to an agent that publishes its identity.
 
-use rialto_protocols::openclaw::answers;
+use rialto_protocols::openclaw::wire::answers;
 use uuid::Uuid;
 
 use super::agent::Agent;

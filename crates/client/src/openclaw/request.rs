@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rialto_protocols::openclaw::message::{
+use rialto_protocols::openclaw::wire::{
     self, CollaborationResult, Message, Request, Response, ResponseAnswer,
 };
 use tokio::time::sleep;
@@ -84,7 +84,7 @@ impl Agent {
     ) -> Result<RequestReply, CallError> {
         let answer = self.server().post(self.server().url(&["collaborations"]), body).await?;
         let response: Response = answer.message()?;
-        message::check_belongs(request, response.request_id, response.correlation_id)
+        wire::check_belongs(request, response.request_id, response.correlation_id)
             .map_err(|bad| CallError::Unreadable(bad.message.into_owned()))?;
         let result =
             response.result.as_deref().map(response::parse_message_with_text).transpose()?;

@@ -3,8 +3,7 @@
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use rialto_protocols::kit::ijson::{self, JsonValue};
-use rialto_protocols::openclaw::common::CommonMembers;
-use rialto_protocols::openclaw::message::Request;
+use rialto_protocols::openclaw::wire::{CommonMembers, Request};
 use uuid::Uuid;
 
 use super::{ids, response, server};

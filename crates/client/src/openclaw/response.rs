@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use reqwest::{RequestBuilder, StatusCode};
-use rialto_protocols::openclaw::message::{self, Message, MessageBody};
-use rialto_protocols::openclaw::{Failure, shape};
+use rialto_protocols::openclaw::Failure;
+use rialto_protocols::openclaw::wire::error::ErrorBody;
+use rialto_protocols::openclaw::wire::{self, Message, MessageBody};
 use serde::de::DeserializeOwned;
 
 use crate::call::{CallError, refusal_from_text, retry_after};
@@ -58,18 +59,18 @@ pub(super) fn parse_message<T: MessageBody>(text: &str) -> Result<T, CallError> 
 /// Like `parse_message`, with the original text.
 pub(super) fn parse_message_with_text<T: MessageBody>(text: &str) -> Result<Message<T>, CallError> {
     let unreadable = |bad: Failure| CallError::Unreadable(bad.message.into_owned());
-    message::read(text.as_bytes()).map_err(unreadable)
+    wire::read(text.as_bytes()).map_err(unreadable)
 }
 
 /// Checks an outgoing message like the hub does.
 pub(super) fn check_message<T: MessageBody>(text: &str) -> Result<T, CallError> {
     let wrong = |bad: Failure| CallError::invalid(bad.message.clone(), hint(&bad.violations));
-    message::read(text.as_bytes()).map(|message| message.body).map_err(wrong)
+    wire::read(text.as_bytes()).map(|message| message.body).map_err(wrong)
 }
 
 /// Reads a refusal: an error of this protocol, or the response of a proxy in between.
 pub(super) fn parse_refusal(status: StatusCode, after: Option<Duration>, body: &[u8]) -> CallError {
-    let Ok(shape::ErrorBody { error, .. }) = serde_json::from_slice(body) else {
+    let Ok(ErrorBody { error, .. }) = serde_json::from_slice(body) else {
         return refusal_from_text(status, after, &String::from_utf8_lossy(body));
     };
     let said = error.retry_after_seconds.map(|seconds| Duration::from_secs(seconds.into()));

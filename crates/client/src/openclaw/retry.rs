@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rialto_protocols::openclaw::message::{Response, ResponseAnswer};
+use rialto_protocols::openclaw::wire::{Response, ResponseAnswer};
 
 use crate::call::CallError;
 
@@ -81,8 +81,8 @@ pub(super) fn min_retry_delay(error: &CallError) -> Option<Duration> {
 mod tests {
     use super::*;
     use rialto_core::time::Timestamp;
-    use rialto_protocols::openclaw::codes::Rejected;
-    use rialto_protocols::openclaw::message::Rejection;
+    use rialto_protocols::openclaw::wire::Rejection;
+    use rialto_protocols::openclaw::wire::error::Rejected;
     use uuid::Uuid;
 
     const MIDDLE: u32 = u32::MAX / 2;

@@ -14,7 +14,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rialto_protocols::openclaw::message::Identity;
+use rialto_protocols::openclaw::wire::Identity;
 use tokio::time::timeout;
 
 use super::handler::Handler;

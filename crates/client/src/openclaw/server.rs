@@ -4,9 +4,8 @@ use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
 use rialto_protocols::kit::ijson;
 use rialto_protocols::kit::object::ObjectWriter;
-use rialto_protocols::openclaw::answers::{Done, Health, Unregistered};
-use rialto_protocols::openclaw::common::CommonMembers;
-use rialto_protocols::openclaw::message::Identity;
+use rialto_protocols::openclaw::wire::answers::{Done, Health, Unregistered};
+use rialto_protocols::openclaw::wire::{CommonMembers, Identity};
 use url::Url;
 use uuid::Uuid;
 

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use rialto_protocols::openclaw::message::{
-    CollaborationResult, Message, Rejection, ResponseAnswer,
-};
-use rialto_protocols::openclaw::state::{Role, State};
+use rialto_protocols::openclaw::wire::words::{Role, State};
+use rialto_protocols::openclaw::wire::{CollaborationResult, Message, Rejection, ResponseAnswer};
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 

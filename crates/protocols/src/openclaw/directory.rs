@@ -1,169 +1,254 @@
-//! Directory entries: the published identities, with the members that the hub replaces by its own
-//! data (section 2.4).
+//! Directory entries of agents, whatever their home protocol.
 
-use rialto_core::time::Timestamp;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use uuid::Uuid;
+use std::sync::Arc;
 
-use super::VERSION;
-use super::answers::{answer, common_members};
-use super::common::CommonMembers;
-use super::message::{ReportedStatus, ReputationMetrics};
-use super::score::Score;
-use super::state::Status;
-use crate::kit::ijson::Json;
+use rialto_core::agent::presence::Availability;
+use rialto_core::agent::{Agent, AgentState, Skill};
+use rialto_core::time::{Millis, Timestamp};
+use rialto_core::world::World;
+
+use super::ID;
+use super::wire::directory::AgentInfo;
+use super::wire::reputation::Score;
+use super::wire::status::StatusDetails;
+use super::wire::words::{Category, Status};
+use super::wire::{self, ReportedStatus, ReputationMetrics, StatusUpdate, identity};
+use crate::adapter::naming;
+use crate::kit::ijson;
 use crate::kit::object::ObjectWriter;
 
-/// What the hub knows about an agent.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AgentInfo<'a> {
-    /// The last status the agent reported; `None` means as published.
-    pub report: Option<ReportedStatus>,
-    /// The status that counts, with running work and silence taken into account.
-    pub effective_status: Status,
-    /// Whether the agent has not reported for too long (R33).
-    pub stale: bool,
-    /// The number of running collaborations.
-    pub active_collaborations: u64,
-    /// The hub's own score; `None` before the first finished collaboration (R87).
-    pub score: Option<Score>,
-    /// The figures the score is calculated from.
-    pub metrics: ReputationMetrics,
-    /// When the agent was published, by the hub's clock (R23).
-    pub registered_at: Timestamp,
-    /// For a bridged agent: its home protocol and its id there (B1).
-    pub native: Option<(&'a str, &'a str)>,
+/// The rank of agents without a finished collaboration (R87).
+const UNKNOWN: i64 = 500_000;
+
+/// The hub's own score of an agent; `None` before the first finished collaboration.
+pub fn score(agent_state: &AgentState, scale: Millis) -> Option<Score> {
+    let millionths = agent_state.window.score(scale)?;
+    u32::try_from(millionths).ok().and_then(Score::new)
 }
 
-/// Members of an identity that the hub replaces by its own data.
-const REPLACED: [&str; 12] = [
-    "trust_signals",
-    "claimed_trust_signals",
-    "effective_status",
-    "stale",
-    "active_collaborations",
-    "registered_at",
-    "protocol",
-    "native_id",
-    "protocol_version",
-    "correlation_id",
-    "timestamp",
-    "status",
-];
-
-/// An identity as the hub shows it: the agent's own text, except for the members that the hub
-/// replaces. The endpoint is never shown.
-pub fn write_entry(identity: &Json<'_>, standing: &AgentInfo<'_>) -> ObjectWriter {
-    let mut but = REPLACED.to_vec();
-    but.push("endpoint");
-    let status = match (&standing.report, identity.get("status")) {
-        (Some(report), _) => report.write_to(ObjectWriter::new()).finish(),
-        (None, Some(published)) => published.raw().to_owned(),
-        (None, None) => "{}".to_owned(),
-    };
-    let claimed = identity.get("trust_signals").map(Json::raw);
-    let (protocol, native_id) = standing.native.unzip();
-    ObjectWriter::copy_without(identity, &but)
-        .raw("status", &status)
-        .raw("trust_signals", &trust(standing))
-        .maybe_raw("claimed_trust_signals", claimed)
-        .text("effective_status", standing.effective_status.as_str())
-        .flag("stale", standing.stale)
-        .raw("active_collaborations", &standing.active_collaborations.to_string())
-        .time("registered_at", standing.registered_at)
-        .maybe_text("protocol", protocol)
-        .maybe_text("native_id", native_id)
+/// The value by which agents are ranked.
+pub fn rank(agent_state: &AgentState, scale: Millis) -> i64 {
+    agent_state.window.score(scale).unwrap_or(UNKNOWN)
 }
 
-/// `GET /agents/{id}`.
-pub fn write_agent(identity: &Json<'_>, standing: &AgentInfo<'_>, common: CommonMembers) -> String {
-    common.write_to(write_entry(identity, standing)).finish()
-}
-
-/// `GET /agents/{id}/reputation`: the hub's last update, if there is one, and the agent's own last
-/// update as `claimed`.
-pub fn write_reputation(update: &Json<'_>, claimed: Option<&Json<'_>>) -> String {
-    ObjectWriter::copy_without(update, &["claimed", "protocol_version"])
-        .raw("claimed", claimed.map_or("null", Json::raw))
-        .text("protocol_version", VERSION)
-        .finish()
-}
-
-fn trust(standing: &AgentInfo<'_>) -> String {
-    let ReputationMetrics { total_collaborations, success_rate, average_response_time_ms, .. } =
-        &standing.metrics;
-    // The schema does not allow null, so without a score the member is left out.
-    ObjectWriter::new()
-        .maybe_raw("reputation_score", standing.score.map(Score::text).as_deref())
-        .integer("total_collaborations", total_collaborations.unwrap_or(0))
-        .maybe_raw("success_rate", success_rate.map(Score::text).as_deref())
-        .maybe_integer("average_response_time_ms", *average_response_time_ms)
-        .finish()
-}
-
-answer! {
-    /// `GET /agents`: one page of identities.
-    Page {
-        /// The agents; [`AgentEntry`] reads one.
-        agents: Vec<Box<RawValue>>,
-        /// The cursor of the next page; `null` on the last.
-        next_cursor: Option<String>,
+/// The figures of the score: rates over the last hundred collaborations, counts over all (R44).
+pub fn metrics(agent_state: &AgentState) -> ReputationMetrics {
+    let whole = |n: u64| Some(i64::try_from(n).unwrap_or(i64::MAX));
+    let rates = agent_state.window.rates();
+    let rate = |n: i64| u32::try_from(n).ok().and_then(Score::new);
+    ReputationMetrics {
+        total_collaborations: whole(agent_state.standing.settled_jobs()),
+        successful_collaborations: whole(agent_state.standing.successes),
+        failed_collaborations: whole(agent_state.standing.failures),
+        success_rate: rates.and_then(|rates| rate(rates.success)),
+        average_response_time_ms: rates.map(|rates| rates.average_duration.0),
+        on_time_completion_rate: rates.and_then(|rates| rate(rates.on_time)),
     }
 }
 
-/// The members of an entry that a client reads.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct AgentEntry {
-    /// Its id.
-    pub agent_id: Uuid,
-    /// Its name.
-    pub agent_name: String,
-    /// Its capabilities.
-    pub capabilities: CapabilityList,
-    /// The status that counts.
-    pub effective_status: Status,
-    /// Whether the agent has not reported for too long.
-    pub stale: bool,
-    /// The number of running collaborations.
-    pub active_collaborations: u64,
-    /// The hub's figures.
-    pub trust_signals: TrustSignals,
-    /// For a bridged agent: its home protocol.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub protocol: Option<String>,
-    /// For a bridged agent: its id in that protocol.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub native_id: Option<String>,
+/// The status that counts, with running work taken into account.
+pub fn effective_status(world: &World, agent: &Agent) -> Status {
+    let availability = world
+        .agent_state(agent.id)
+        .map_or(Availability::Idle, |agent_state| agent_state.presence.availability);
+    let works = world.assigned_jobs(agent.id).any(|job| job.is_in_progress());
+    match availability {
+        Availability::Error | Availability::Broken if agent.home == ID => Status::Error,
+        Availability::Maintenance if agent.home == ID => Status::Maintenance,
+        Availability::Busy => Status::Busy,
+        // An error or maintenance is never invented for agents of other protocols
+        // (docs/requirements.md, section 7).
+        _ if works => Status::Busy,
+        _ => Status::Idle,
+    }
 }
 
-/// The capabilities of an agent.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct CapabilityList {
-    /// One entry for each capability.
-    pub advertised_capabilities: Vec<CapabilityEntry>,
+/// Whether an agent that must report has not done so in time (R33).
+pub fn is_stale(world: &World, agent: &Agent, now: Timestamp) -> bool {
+    let away = matches!(effective_status(world, agent), Status::Error | Status::Maintenance);
+    !away && !world.is_online(agent.id, now)
 }
 
-/// One capability of an agent.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct CapabilityEntry {
-    /// Its id.
-    pub capability_id: String,
-    /// Its name.
-    pub capability_name: String,
-    /// Its description.
-    pub description: String,
-    /// Its price.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price: Option<Box<RawValue>>,
+/// The number of running collaborations of an agent.
+pub fn count_active(world: &World, agent: &Agent) -> u64 {
+    world.assigned_jobs(agent.id).filter(|job| job.is_in_progress()).count() as u64
 }
 
-/// The hub's figures about an agent.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct TrustSignals {
-    /// The score; `None` before the first finished collaboration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reputation_score: Option<Box<RawValue>>,
-    /// The number of all collaborations so far.
-    pub total_collaborations: u64,
+/// An agent's status as the hub reports it.
+pub fn hub_reported_status(world: &World, agent: &Agent, since: Timestamp) -> ReportedStatus {
+    let status = effective_status(world, agent);
+    let busy = (status == Status::Busy).then(|| count_active(world, agent).max(1));
+    let active_tasks = busy.and_then(|n| i64::try_from(n).ok());
+    let details = StatusDetails { active_tasks, ..StatusDetails::default() };
+    ReportedStatus { status, at: since, details }
+}
+
+/// The last status that the agent reported.
+pub fn last_reported_status(agent_state: &AgentState) -> Option<ReportedStatus> {
+    let words = &agent_state.status.as_ref()?.text;
+    let update = wire::read::<StatusUpdate>(words.as_bytes()).ok()?;
+    Some(update.body.report)
+}
+
+/// An agent's data at one moment. Its own text is parsed later, without holding a lock.
+pub struct AgentSnapshot {
+    pub agent: Arc<Agent>,
+    agent_state: Arc<AgentState>,
+    effective: Status,
+    stale: bool,
+    active: u64,
+    /// The status as the hub reports it.
+    report: ReportedStatus,
+    name: String,
+}
+
+impl AgentSnapshot {
+    pub fn of(world: &World, agent: &Arc<Agent>, now: Timestamp) -> Option<Self> {
+        let agent_state = world.agent_state(agent.id)?.clone();
+        let began = world.assigned_jobs(agent.id).filter_map(|job| job.accepted_at).max();
+        let said_at =
+            || agent_state.status.as_ref().map_or(agent_state.presence.last_seen, |said| said.at);
+        let since = began.unwrap_or_else(said_at);
+        Some(Self {
+            effective: effective_status(world, agent),
+            stale: is_stale(world, agent, now),
+            active: count_active(world, agent),
+            report: hub_reported_status(world, agent, since),
+            name: world.alias_of(agent.id, ID)?.to_owned(),
+            agent: agent.clone(),
+            agent_state,
+        })
+    }
+
+    /// What the hub knows about the agent.
+    pub fn info(&self, scale: Millis) -> AgentInfo<'_> {
+        let last = last_reported_status(&self.agent_state)
+            .filter(|report| report.status == self.effective);
+        let Agent { home, native_id: native, .. } = &*self.agent;
+        AgentInfo {
+            report: Some(last.unwrap_or_else(|| self.report.clone())),
+            effective_status: self.effective,
+            stale: self.stale,
+            active_collaborations: self.active,
+            score: score(&self.agent_state, scale),
+            metrics: metrics(&self.agent_state),
+            registered_at: self.agent.registered_at,
+            native: (*home != ID).then_some((home.as_str(), native.as_str())),
+        }
+    }
+
+    /// The published identity, or for a bridged agent an equivalent one.
+    pub fn identity(&self) -> String {
+        identity(&self.agent, &self.name)
+    }
+}
+
+/// Whether an agent can be shown as an identity, which needs at least one capability (R12).
+pub fn has_identity(agent: &Agent) -> bool {
+    agent.home == ID || agent.skills_for_other_protocols().next().is_some()
+}
+
+/// The identity of an agent: as published, or for a bridged agent an equivalent one.
+fn identity(agent: &Agent, id: &str) -> String {
+    if agent.home == ID && agent.card.len() > 2 {
+        return agent.card.clone();
+    }
+    let digits: String = id.chars().filter(char::is_ascii_hexdigit).take(8).collect();
+    let name = format!("chimera-bridge-{}-{digits}", naming::slug(agent.original_name()));
+    let listed: Vec<_> = agent.skills_for_other_protocols().map(capability).collect();
+    let schemas = |of: fn(&Skill) -> &str| {
+        let all = agent.skills_for_other_protocols();
+        all.fold(ObjectWriter::new(), |map, skill| map.raw(&skill.name, &to_json_schema(of(skill))))
+            .finish()
+    };
+    let capabilities = ObjectWriter::new()
+        .raw("advertised_capabilities", &format!("[{}]", listed.join(",")))
+        .raw("input_schemas", &schemas(|skill| &skill.input))
+        .raw("output_schemas", &schemas(|skill| &skill.output))
+        .finish();
+    let identity = ObjectWriter::new()
+        .text("agent_id", id)
+        .text("agent_name", &name)
+        .text("agent_type", identity::AGENT_TYPE)
+        .text("version", "0.0.0")
+        .raw("capabilities", &capabilities);
+    identity.finish()
+}
+
+fn capability(skill: &Skill) -> String {
+    let about: String = skill.description.chars().take(1_000).collect();
+    ObjectWriter::new()
+        .text("capability_id", &skill.name)
+        .text("capability_name", &skill.name)
+        .text("description", &about)
+        .text("category", Category::guess_from_name(&skill.name).as_str())
+        .maybe_integer("estimated_duration_ms", skill.expected_duration.map(|takes| takes.0))
+        .flag("requires_approval", skill.needs_approval)
+        .credits("price", skill.price)
+        .maybe_raw("price_by", skill.by_offer.then_some("\"offer\""))
+        .finish()
+}
+
+/// The category of a skill: as its agent states it, or guessed from its name.
+pub fn category_of(skill: &Skill) -> Category {
+    let said = skill.category.as_deref().and_then(Category::read);
+    said.unwrap_or_else(|| Category::guess_from_name(&skill.name))
+}
+
+/// Turns a schema that only names types into a JSON Schema. A JSON Schema stays as it is.
+pub fn to_json_schema(given: &str) -> String {
+    let Ok(json) = ijson::read(given.as_bytes()) else { return "{}".to_owned() };
+    let ijson::JsonValue::Object(members) = json.value() else { return "{}".to_owned() };
+    let toy = |value: &ijson::Json<'_>| matches!(value.value(), ijson::JsonValue::String(_));
+    if members.is_empty() || !members.iter().all(|(_, value)| toy(value)) {
+        return given.to_owned();
+    }
+    let properties = members.iter().fold(ObjectWriter::new(), |all, (name, value)| {
+        let ijson::JsonValue::String(word) = value.value() else { return all };
+        match json_type(word) {
+            Some(name_of_type) => {
+                let one = ObjectWriter::new().text("type", name_of_type).finish();
+                all.raw(name, &one)
+            }
+            None => all.raw(name, "{}"),
+        }
+    });
+    let required = crate::kit::object::string_array(members.iter().map(|(name, _)| name.as_ref()));
+    ObjectWriter::new()
+        .text("type", "object")
+        .raw("properties", &properties.finish())
+        .raw("required", &required)
+        .finish()
+}
+
+fn json_type(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "string" => "string",
+        "number" | "float" => "number",
+        "int" | "integer" => "integer",
+        "bool" | "boolean" => "boolean",
+        "list" | "array" => "array",
+        "dict" | "object" => "object",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_in_words_become_a_schema_and_schemas_stay() {
+        let toy = to_json_schema(r#"{"text":"string","n":"int","x":"money"}"#);
+        let json: serde_json::Value = serde_json::from_str(&toy).expect("JSON");
+        assert_eq!(json["properties"]["n"]["type"], "integer");
+        assert_eq!(json["properties"]["x"], serde_json::json!({}));
+        assert_eq!(json["required"], serde_json::json!(["text", "n", "x"]));
+        let real = r#"{"type":"object","properties":{}}"#;
+        assert_eq!(to_json_schema(real), real);
+        assert_eq!(
+            (to_json_schema("{}").as_str(), to_json_schema("nonsense").as_str()),
+            ("{}", "{}")
+        );
+    }
 }

@@ -1,78 +1,65 @@
 //! openclaw: the adapter of Chimera–OpenClaw integration 1.0.0. Content agents publish capabilities
 //! with schemas, report their status, and accept requests with deadlines.
-//!
-//! The wire modules read and write the six messages and define the hub's answers. They do not wait,
-//! store anything or read the clock, so the hub and its clients share every rule.
 
-pub mod answers;
-pub mod codes;
-pub mod collaboration;
-pub mod common;
-pub mod cursor;
-pub mod directory;
-pub mod examples;
-pub mod failure;
-pub mod kind;
-pub mod message;
-pub mod orders;
-pub mod place;
-pub mod schemas;
-pub mod score;
-pub mod shape;
-pub mod state;
-pub mod stream;
-mod words;
+pub mod wire;
 
 #[cfg(feature = "server")]
-mod bulletin;
+mod auth;
 #[cfg(feature = "server")]
-mod courier;
+mod collaboration;
 #[cfg(feature = "server")]
-pub mod face;
+mod delivery;
 #[cfg(feature = "server")]
-mod feed;
+mod directory;
 #[cfg(feature = "server")]
-mod fitting;
+mod errors;
 #[cfg(feature = "server")]
-mod letter;
+mod fields;
 #[cfg(feature = "server")]
-mod proof;
+mod matching;
 #[cfg(feature = "server")]
-mod record;
-#[cfg(feature = "server")]
-mod refusals;
-#[cfg(feature = "server")]
-mod room;
-#[cfg(feature = "server")]
-mod routes;
-#[cfg(feature = "server")]
-mod say;
+mod operations;
 #[cfg(feature = "server")]
 mod settings;
 #[cfg(feature = "server")]
-mod sides;
-#[cfg(feature = "server")]
 mod translate;
-#[cfg(feature = "server")]
-mod updates;
-#[cfg(feature = "server")]
-mod view;
 
 #[cfg(test)]
 mod tests;
 
-pub use codes::{Code, Rejected};
-pub use failure::Failure;
-pub use kind::Kind;
-pub use message::{AnyMessage, Message};
-#[cfg(feature = "server")]
-pub use room::OpenclawState;
-pub use score::Score;
 #[cfg(feature = "server")]
 pub use settings::Settings;
+pub use wire::error::{Code, Failure, Rejected};
+pub use wire::reputation::Score;
+pub use wire::{AnyMessage, Kind, Message};
 
 use rialto_core::alias::Protocol;
 use rialto_core::time::Millis;
+#[cfg(feature = "server")]
+use {
+    self::delivery::update_poster::UpdatePoster,
+    self::fields::OpenclawFieldMap,
+    self::operations::OPERATIONS,
+    self::wire::Identity,
+    crate::adapter::fidelity::FieldMap,
+    crate::adapter::idempotency::{IdempotencyResponses, idempotent_router},
+    crate::adapter::operation::describe_operations,
+    crate::adapter::{
+        BackgroundTask, EdgeError, HubContext, NewAgent, OperationInfo, ProtocolAdapter, naming,
+    },
+    crate::kit::ijson::{self, Json},
+    crate::kit::object::ObjectWriter,
+    axum::Router,
+    axum::response::Response,
+    rialto_core::agent::Agent,
+    rialto_core::id::AgentId,
+    rialto_core::refusal::Refusal,
+    rialto_engine::delivery::DeliveryEncoder,
+    rialto_engine::secret::HubSecret,
+    std::collections::HashMap,
+    std::sync::{Arc, RwLock},
+    uuid::Uuid,
+};
 
 /// The protocol's id.
 pub const ID: Protocol = Protocol::new("openclaw");
@@ -98,3 +85,188 @@ pub const IDENTITY_MAX: usize = 96 << 10;
 pub const LATE_AFTER: Millis = Millis::seconds(5);
 /// The priority of a request that has none.
 pub const PRIORITY: u8 = 5;
+
+/// The adapter of this protocol.
+#[cfg(feature = "server")]
+pub struct Openclaw;
+
+#[cfg(feature = "server")]
+impl ProtocolAdapter for Openclaw {
+    fn id(&self) -> Protocol {
+        ID
+    }
+
+    fn routes(&self, context: &HubContext) -> Router {
+        idempotent_router(OPERATIONS.iter(), context, &Openclaw)
+    }
+
+    fn root_routes(&self, _: &HubContext) -> Router {
+        Router::new()
+    }
+
+    fn operations(&self) -> Vec<OperationInfo> {
+        describe_operations(ID, OPERATIONS)
+    }
+
+    fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        delivery::delivery_encoder(context)
+    }
+
+    fn run_background_tasks(&self, context: &HubContext) -> BackgroundTask {
+        Box::pin(UpdatePoster::new(context.clone()).run())
+    }
+
+    fn edge_error_response(&self, context: &HubContext, error: EdgeError) -> Response {
+        errors::error_response(context, &errors::from_edge(&error))
+    }
+
+    /// Identities are published under the protocol's prefix only.
+    fn recognizes_registration(&self, _: &Json<'_>) -> bool {
+        false
+    }
+
+    fn registration_example(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn field_map(&self) -> &'static dyn FieldMap {
+        &OpenclawFieldMap
+    }
+
+    fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
+        let name = if taken {
+            naming::fallback_alias_uuid(secret, new.home, new.native)
+        } else {
+            naming::alias_uuid(new.home, new.native)
+        };
+        Some(name.to_string())
+    }
+
+    fn checks_input(&self) -> bool {
+        true
+    }
+
+    fn input_error(
+        &self,
+        context: &HubContext,
+        agent: &Arc<Agent>,
+        skill: &str,
+        input: &str,
+    ) -> Option<String> {
+        let broken = translate::input_violations(context, agent, skill, input);
+        (!broken.is_empty()).then(|| broken.join("; "))
+    }
+
+    fn body_limit(&self, general: usize) -> usize {
+        general.min(BODY_MAX)
+    }
+}
+
+#[cfg(feature = "server")]
+impl IdempotencyResponses for Openclaw {
+    fn namespace(&self) -> &'static str {
+        "openclaw"
+    }
+
+    fn invalid_key(&self) -> Response {
+        let wrong = "Idempotency-Key must have 1 to 256 characters".to_owned();
+        errors::response_without_context(&Failure::with_violations(vec![wrong]))
+    }
+
+    fn body_mismatch(&self, body: &[u8]) -> Response {
+        let text = "this Idempotency-Key was used with another body";
+        let failure = Failure::new(Code::IdempotencyConflict, text);
+        errors::response_without_context(&match ijson::read(body) {
+            Ok(json) => failure.in_answer_to(&json),
+            Err(_) => failure,
+        })
+    }
+
+    fn storage_full(&self, refusal: &Refusal) -> Response {
+        errors::response_without_context(&errors::from_refusal(refusal))
+    }
+
+    fn edge_error(&self, error: EdgeError) -> Response {
+        errors::response_without_context(&errors::from_edge(&error))
+    }
+
+    fn redact_secrets(&self, body: &str) -> String {
+        const SECRETS: [&str; 2] = ["api_key", "webhook_secret"];
+        let Ok(json) = ijson::read(body.as_bytes()) else { return body.to_owned() };
+        if SECRETS.iter().any(|name| json.get(name).is_some()) {
+            ObjectWriter::copy_without(&json, &SECRETS).finish()
+        } else {
+            body.to_owned()
+        }
+    }
+
+    fn claimed_caller(&self, body: &[u8]) -> Option<String> {
+        let json = ijson::read(body).ok()?;
+        let names = ["requester_agent_id", "responder_agent_id", "agent_id"];
+        let named = names.iter().find_map(|name| json.get(name))?;
+        Some(format!("said {}", named.raw()))
+    }
+}
+
+/// The most bytes of all cached identities. Compiled, they take about forty times as much. A
+/// pattern may take more, so it is counted separately.
+#[cfg(feature = "server")]
+const WEIGHT_MAX: usize = 4 << 20;
+#[cfg(feature = "server")]
+const PATTERN_WEIGHT: usize = 2_048;
+
+/// The state of the protocol, shared by all its operations.
+#[cfg(feature = "server")]
+pub struct OpenclawState {
+    pub settings: Settings,
+    /// The responder's id when no agent could be found (R84). It stays the same as long as the hub
+    /// has the same secret.
+    pub hub_id: Uuid,
+    kept: RwLock<IdentityCache>,
+}
+
+#[cfg(feature = "server")]
+#[derive(Default)]
+struct IdentityCache {
+    identities: HashMap<AgentId, (Arc<Agent>, Arc<Identity>)>,
+    weight: usize,
+}
+
+#[cfg(feature = "server")]
+impl OpenclawState {
+    pub fn new(settings: Settings, secret: &HubSecret) -> Self {
+        let mut id = [0; 16];
+        id.copy_from_slice(&secret.derive("rialto openclaw hub v1", "hub")[..16]);
+        let hub_id = uuid::Builder::from_random_bytes(id).into_uuid();
+        Self { settings, hub_id, kept: RwLock::default() }
+    }
+
+    /// The published identity of an agent of this protocol, with its schemas compiled. `None` for
+    /// agents of other protocols.
+    pub fn identity(&self, agent: &Arc<Agent>) -> Option<Arc<Identity>> {
+        if agent.home != ID {
+            return None;
+        }
+        let known = self.kept.read().ok().and_then(|kept| {
+            let (of, identity) = kept.identities.get(&agent.id)?;
+            // A newer version of the agent may have another identity.
+            Arc::ptr_eq(of, agent).then(|| identity.clone())
+        });
+        known.or_else(|| self.compile(agent))
+    }
+
+    fn compile(&self, agent: &Arc<Agent>) -> Option<Arc<Identity>> {
+        let message = wire::read::<Identity>(agent.card.as_bytes()).ok()?;
+        let identity = Arc::new(message.body);
+        let weight = agent.card.len() + identity.patterns() * PATTERN_WEIGHT;
+        if let Ok(mut kept) = self.kept.write() {
+            // Clearing the cache when it is full is cheaper than tracking recency.
+            if kept.weight + weight > WEIGHT_MAX {
+                *kept = IdentityCache::default();
+            }
+            kept.weight += weight;
+            kept.identities.insert(agent.id, (agent.clone(), identity.clone()));
+        }
+        Some(identity)
+    }
+}

@@ -1,11 +1,12 @@
-//! Translates this protocol's messages into commands of the core.
+//! Translates this protocol's messages into commands of the core, and checks an input against a
+//! capability's schema, whatever the home protocol of either agent.
 
 use std::sync::Arc;
 
 use rialto_core::agent::key::KeyHash;
 use rialto_core::agent::presence::Availability;
 use rialto_core::agent::status::AgentStatusUpdate;
-use rialto_core::agent::{Liveness, Skill, Terms};
+use rialto_core::agent::{Agent, Liveness, Skill, Terms};
 use rialto_core::alias::{Digest, Protocol};
 use rialto_core::command::{
     self, Actor, Canceller, Command, JobRef, OpenJob, Registration, ReportResult,
@@ -17,17 +18,18 @@ use rialto_core::price_step::PriceStep;
 use rialto_core::time::{Millis, Timestamp};
 use uuid::Uuid;
 
-use super::ID;
-use super::codes::Rejected;
-use super::message::{
+use super::settings::Settings;
+use super::wire::error::Rejected;
+use super::wire::words::{ErrorType, Mode, Status};
+use super::wire::{
     CollaborationResult, Identity, Message, PublishedCapability, Rejection, ReportedStatus,
     Request, Response, ResponseAnswer, ResultError, ResultOutcome, StatusUpdate,
 };
-use super::settings::Settings;
-use super::state::{ErrorType, Mode, Status};
-use crate::kit::ijson;
-use crate::kit::jcs;
+use super::{ID, directory};
+use crate::adapter::HubContext;
 use crate::kit::object::ObjectWriter;
+use crate::kit::schema::{Schema, Violation};
+use crate::kit::{ijson, jcs};
 
 /// A request without a deadline ends after this long if it still waits for its agent.
 const REQUEST_LIFETIME: Millis = Millis::hours(30 * 24);
@@ -87,9 +89,8 @@ pub fn publish_identity(message: &Message<Identity>, by: Publication) -> Command
 }
 
 fn skill(capability: &PublishedCapability) -> Skill {
-    let text = |schema: &Option<crate::kit::schema::Schema>| {
-        schema.as_ref().map_or("{}", |schema| schema.text()).to_owned()
-    };
+    let text =
+        |schema: &Option<Schema>| schema.as_ref().map_or("{}", |schema| schema.text()).to_owned();
     Skill {
         name: capability.id.clone(),
         price: capability.price.unwrap_or(Credits::ZERO),
@@ -169,9 +170,10 @@ pub fn open_job(order: JobOrder<'_>, settings: &Settings, now: Timestamp) -> Com
         priority: said.priority(),
         callback: None,
         input_error: order.flaw.map(Rejection::write),
-        meta: match order.dry_run {
-            true => "{}".to_owned(),
-            false => without(&order.request.raw, "input_data"),
+        meta: if order.dry_run {
+            "{}".to_owned()
+        } else {
+            without(&order.request.raw, "input_data")
         },
         hops: 0,
         request_id: Some(said.request_id.to_string()),
@@ -292,4 +294,36 @@ fn result_content(outcome: &ResultOutcome) -> Digest {
         }
         ResultOutcome::Cancelled { .. } => Digest::of(&[b"cancelled"]),
     }
+}
+
+/// The violations of the schema under which a capability is listed. May be slow.
+pub fn input_violations(
+    context: &HubContext,
+    agent: &Arc<Agent>,
+    capability: &str,
+    input: &str,
+) -> Vec<String> {
+    let checked = if agent.home == ID {
+        native_violations(context, agent, capability, input)
+    } else {
+        listed_violations(agent, capability, input)
+    };
+    checked.unwrap_or_default().iter().map(ToString::to_string).collect()
+}
+
+/// Checks against the schema that the agent published.
+fn native_violations(
+    context: &HubContext,
+    agent: &Arc<Agent>,
+    capability: &str,
+    input: &str,
+) -> Option<Vec<Violation>> {
+    let identity = context.openclaw.identity(agent)?;
+    identity.capability(capability)?.input.as_ref()?.check(input).err()
+}
+
+/// Checks against the schema shown for a bridged agent. These schemas are small.
+fn listed_violations(agent: &Agent, capability: &str, input: &str) -> Option<Vec<Violation>> {
+    let schema = directory::to_json_schema(&agent.skill(capability)?.input);
+    Schema::compile(&schema).ok()?.check(input).err()
 }

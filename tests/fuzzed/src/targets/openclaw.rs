@@ -2,8 +2,8 @@
 
 use rialto_core::time::Timestamp;
 use rialto_protocols::kit::ijson;
-use rialto_protocols::openclaw::message::{Rejection, ResultError};
-use rialto_protocols::openclaw::orders::{ApproveBody, CancelBody};
+use rialto_protocols::openclaw::wire::request::{ApproveBody, CancelBody};
+use rialto_protocols::openclaw::wire::{Rejection, ResultError};
 use rialto_protocols::openclaw::{AnyMessage, Failure};
 use uuid::Uuid;
 

@@ -2,8 +2,7 @@
 
 use rialto_hub::v1::page;
 use rialto_protocols::kit::last_event_id::{InvalidEventId, parse_position, read};
-use rialto_protocols::openclaw::cursor::CollaborationCursor;
-use rialto_protocols::openclaw::place::StreamPosition;
+use rialto_protocols::openclaw::wire::stream::{CollaborationCursor, StreamPosition};
 
 use super::text;
 

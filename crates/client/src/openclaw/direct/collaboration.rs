@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::kit::raw_json;
-use rialto_protocols::openclaw::collaboration::View;
-use rialto_protocols::openclaw::common::CommonMembers;
-use rialto_protocols::openclaw::message::{
-    self, CollaborationResult, Message, Request, Response, ResponseAnswer, ResultError,
-    ResultOutcome as End,
+use rialto_protocols::openclaw::wire::answers::CollaborationView;
+use rialto_protocols::openclaw::wire::words::State;
+use rialto_protocols::openclaw::wire::{
+    self, CollaborationResult, CommonMembers, Message, Request, Response, ResponseAnswer,
+    ResultError, ResultOutcome as End,
 };
-use rialto_protocols::openclaw::state::State;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -57,7 +56,7 @@ impl LocalCollaboration {
     /// Restores a collaboration of an earlier run of this program.
     pub(super) fn restore(entry: &Entry, responder: Uuid) -> Option<Self> {
         let note: Note = serde_json::from_str(entry.note.as_deref()?).ok()?;
-        let request: Message<Request> = message::read(note.request.as_bytes()).ok()?;
+        let request: Message<Request> = wire::read(note.request.as_bytes()).ok()?;
         let result = SharedResult::new();
         if let Some((state, message)) = note.over {
             result.complete(CollaborationEnd { state, message: message.into() });
@@ -165,7 +164,7 @@ impl LocalCollaboration {
         let state = over.as_ref().map_or(State::Running, |over| over.state);
         let response = Response { result: None, ..self.response(said) };
         let common = CommonMembers { correlation_id: said.correlation_id, timestamp: clock::now() };
-        let view = View::new(
+        let view = CollaborationView::new(
             common,
             Some(self.id.to_string()),
             state,

@@ -9,7 +9,7 @@ use http::request::Parts;
 use rialto_protocols::kit::fields::Fields;
 use rialto_protocols::kit::ijson;
 use rialto_protocols::kit::query::Query;
-use rialto_protocols::openclaw::message::{self, AnyMessage, Message, Request};
+use rialto_protocols::openclaw::wire::{self, AnyMessage, Message, Request};
 use rialto_protocols::openclaw::{Code, Failure, TEXT_MAX};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
@@ -105,7 +105,7 @@ impl DirectEndpoint {
 /// Parses a body as a request. Other messages are refused: a node keeps no directory of agents.
 fn read_request(body: &[u8], is_request: bool) -> Result<Message<Request>, Failure> {
     if is_request {
-        return message::read(body);
+        return wire::read(body);
     }
     match AnyMessage::read(body)? {
         AnyMessage::Request(request) => Ok(request),

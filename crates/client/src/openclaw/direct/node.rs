@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use rialto_core::time::Timestamp;
-use rialto_protocols::openclaw::answers::Health;
-use rialto_protocols::openclaw::common::CommonMembers;
-use rialto_protocols::openclaw::message::{
-    Identity, ReportedStatus, ReputationUpdate, StatusDetails, StatusUpdate,
+use rialto_protocols::openclaw::wire::answers::Health;
+use rialto_protocols::openclaw::wire::words::{Category, Status, UpdateType};
+use rialto_protocols::openclaw::wire::{
+    CommonMembers, Identity, ReportedStatus, ReputationUpdate, StatusDetails, StatusUpdate,
 };
-use rialto_protocols::openclaw::state::{Category, Status, UpdateType};
 use uuid::Uuid;
 
 use crate::agent::direct::worker_pool::WorkerPool;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rialto_protocols::openclaw::message::{CollaborationResult, Identity, ResponseAnswer};
+use rialto_protocols::openclaw::wire::{CollaborationResult, Identity, ResponseAnswer};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 

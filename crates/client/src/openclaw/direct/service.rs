@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::openclaw::codes::Rejected;
-use rialto_protocols::openclaw::message::{Message, Rejection, Request, Response, ResponseAnswer};
+use rialto_protocols::openclaw::wire::error::Rejected;
+use rialto_protocols::openclaw::wire::{Message, Rejection, Request, Response, ResponseAnswer};
 use rialto_protocols::openclaw::{Code, Failure};
 use tokio::time::timeout;
 use uuid::Uuid;

@@ -6,7 +6,7 @@ use rialto_core::alias::Digest;
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use rialto_protocols::kit::{ijson, jcs};
-use rialto_protocols::openclaw::message::{Rejection, Request};
+use rialto_protocols::openclaw::wire::{Rejection, Request};
 use uuid::Uuid;
 
 use super::collaboration::LocalCollaboration;

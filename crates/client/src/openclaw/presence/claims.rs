@@ -85,7 +85,7 @@ async fn tell(agent: &Agent, claim: &Claim) -> Result<(), CallError> {
 mod tests {
     use super::super::history::WorkHistory;
     use super::*;
-    use rialto_protocols::openclaw::state::UpdateType;
+    use rialto_protocols::openclaw::wire::words::UpdateType;
     use std::time::Duration;
     use uuid::Uuid;
 

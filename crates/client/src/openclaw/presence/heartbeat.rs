@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 
 use rialto_core::time::Timestamp;
-use rialto_protocols::openclaw::state::Status;
+use rialto_protocols::openclaw::wire::words::Status;
 use tokio::time::{Instant, sleep_until};
 
 use super::PresenceOptions;

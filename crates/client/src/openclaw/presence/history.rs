@@ -2,8 +2,8 @@
 
 use rialto_core::reputation::window::{Rates, Window, WindowOutcome};
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::openclaw::message::ReputationMetrics;
-use rialto_protocols::openclaw::score::Score;
+use rialto_protocols::openclaw::wire::ReputationMetrics;
+use rialto_protocols::openclaw::wire::reputation::Score;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 

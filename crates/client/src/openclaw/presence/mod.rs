@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rialto_core::time::Timestamp;
-use rialto_protocols::openclaw::state::ErrorType;
+use rialto_protocols::openclaw::wire::words::ErrorType;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 

@@ -4,9 +4,9 @@
 use std::collections::VecDeque;
 
 use rialto_core::time::Timestamp;
-use rialto_protocols::openclaw::message::{ReportedStatus, ReputationMetrics, StatusDetails};
-use rialto_protocols::openclaw::score::Score;
-use rialto_protocols::openclaw::state::{ErrorType, Status, UpdateType};
+use rialto_protocols::openclaw::wire::reputation::Score;
+use rialto_protocols::openclaw::wire::words::{ErrorType, Status, UpdateType};
+use rialto_protocols::openclaw::wire::{ReportedStatus, ReputationMetrics, StatusDetails};
 use tokio::sync::watch;
 use uuid::Uuid;
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 
-use rialto_protocols::openclaw::message::Rejection;
+use rialto_protocols::openclaw::wire::Rejection;
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use uuid::Uuid;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::openclaw::answers::ResultPublished;
-use rialto_protocols::openclaw::message::{
+use rialto_protocols::openclaw::wire::answers::ResultPublished;
+use rialto_protocols::openclaw::wire::words::State;
+use rialto_protocols::openclaw::wire::{
     CollaborationResult, Rejection, Response, ResponseAnswer, ResultError, ResultOutcome,
 };
-use rialto_protocols::openclaw::state::State;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use uuid::Uuid;

@@ -1,6 +1,6 @@
 //! Lists the work that the hub considers this agent's, whether or not an event came for it.
 
-use rialto_protocols::openclaw::state::{Role, State};
+use rialto_protocols::openclaw::wire::words::{Role, State};
 
 use super::retry_forever::retry_forever;
 use crate::call::CallError;

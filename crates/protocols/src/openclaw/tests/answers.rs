@@ -1,23 +1,22 @@
 //! Tests of what the hub writes: errors, answers, views and events.
 
 use super::*;
-use crate::kit::raw_json;
-use crate::openclaw::answers::{
-    ClaimRecorded, Done, Health, Published, ResultPublished, StatusTaken, Unregistered,
-};
-use crate::openclaw::codes::Rejected;
-use crate::openclaw::common::CommonMembers;
-use crate::openclaw::directory::{self, AgentEntry, AgentInfo};
-use crate::openclaw::message::{
-    CollaborationResult, Rejection, ReputationMetrics, Response, ResponseAnswer, ResultError,
-    ResultOutcome,
-};
-use crate::openclaw::orders::{ApproveBody, CancelBody};
-use crate::openclaw::shape::ErrorBody;
-use crate::openclaw::state::{State, Status};
-use crate::openclaw::{Code, Score, collaboration, stream};
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
+
+use crate::kit::raw_json;
+use crate::openclaw::wire::answers::{
+    self, ClaimRecorded, Done, Health, Published, ResultPublished, StatusTaken, Unregistered,
+};
+use crate::openclaw::wire::directory::{self, AgentEntry, AgentInfo};
+use crate::openclaw::wire::error::{ErrorBody, Rejected};
+use crate::openclaw::wire::request::{ApproveBody, CancelBody};
+use crate::openclaw::wire::words::{State, Status};
+use crate::openclaw::wire::{
+    CollaborationResult, CommonMembers, Rejection, ReputationMetrics, Response, ResponseAnswer,
+    ResultError, ResultOutcome, stream,
+};
+use crate::openclaw::{Code, Score};
 
 const AT: Timestamp = Timestamp(1_774_000_800_000);
 const MADE: Uuid = Uuid::from_u128(7);
@@ -169,7 +168,7 @@ fn an_agent_is_shown_with_what_the_hub_knows() {
 #[test]
 fn a_collaboration_is_shown_with_its_messages() {
     let request = example("collaboration_request: Example").to_string();
-    let view = collaboration::View::new(
+    let view = answers::CollaborationView::new(
         COMMON,
         None,
         State::AwaitingResponse,
@@ -181,17 +180,17 @@ fn a_collaboration_is_shown_with_its_messages() {
     assert!(
         text.starts_with(r#"{"collaboration_id":null,"state":"awaiting_response","request":{"#)
     );
-    let read: collaboration::View = serde_json::from_str(&text).expect("a view");
+    let read: answers::CollaborationView = serde_json::from_str(&text).expect("a view");
     assert_eq!(read.request.get(), request);
-    let listed = collaboration::CollaborationSummary {
+    let listed = answers::CollaborationSummary {
         collaboration_id: Some("c".to_owned()),
         state: State::Running,
         request: raw_json::verbatim(&request),
         response: None,
         result: None,
     };
-    let page = collaboration::Page::new(COMMON, vec![listed], Some("n".to_owned()));
-    let read: collaboration::Page =
+    let page = answers::CollaborationPage::new(COMMON, vec![listed], Some("n".to_owned()));
+    let read: answers::CollaborationPage =
         serde_json::from_str(&erased::Json::text(&page)).expect("a page");
     assert_eq!((read.collaborations.len(), read.next_cursor.as_deref()), (1, Some("n")));
 }
@@ -322,7 +321,7 @@ fn an_answer_belongs_to_the_request_with_both_ids() {
         panic!("no request")
     };
     let said = request.body;
-    assert_eq!(message::check_belongs(&said, said.request_id, said.correlation_id), Ok(()));
-    let told = message::check_belongs(&said, MADE, MADE).expect_err("two others").violations;
+    assert_eq!(wire::check_belongs(&said, said.request_id, said.correlation_id), Ok(()));
+    let told = wire::check_belongs(&said, MADE, MADE).expect_err("two others").violations;
     assert_eq!(told, ["request_id must be the request's", "correlation_id must be the request's"]);
 }

@@ -1,8 +1,8 @@
 //! The spec's thirteen example documents are accepted unchanged.
 
 use super::*;
-use crate::openclaw::message::{Message, MessageBody, ResponseAnswer, ResultOutcome, from_json};
-use crate::openclaw::schemas;
+
+use crate::openclaw::wire::{self, Message, MessageBody, ResponseAnswer, ResultOutcome, from_json};
 
 #[test]
 fn there_are_thirteen_and_each_fits_its_kind_and_no_other() {
@@ -11,7 +11,7 @@ fn there_are_thirteen_and_each_fits_its_kind_and_no_other() {
     for (name, kind, text) in all {
         for other in Kind::ALL {
             assert_eq!(
-                schemas::schema_of(*other).check(&text).is_ok(),
+                wire::schema_of(*other).check(&text).is_ok(),
                 *other == kind,
                 "{name} {other}"
             );
@@ -37,7 +37,7 @@ fn each_is_told_apart_and_keeps_its_text() {
 
 /// Writes a message and reads it again.
 fn again<T: MessageBody + PartialEq + std::fmt::Debug>(message: &Message<T>, written: &str) {
-    let back: Message<T> = message::read(written.as_bytes()).expect(written);
+    let back: Message<T> = wire::read(written.as_bytes()).expect(written);
     assert_eq!(back.body, message.body, "{written}");
     let json = ijson::read(written.as_bytes()).expect("JSON");
     assert_eq!(json.get("protocol_version").map(ijson::Json::raw), Some("\"1.0.0\""));

@@ -1,9 +1,10 @@
 //! Tests of detecting the kind of a message.
 
 use super::*;
+
 use crate::openclaw::Code;
-use crate::openclaw::state::{Category, ErrorType, Mode, Role, State, Status, UpdateType};
-use crate::openclaw::stream::Event;
+use crate::openclaw::wire::stream::Event;
+use crate::openclaw::wire::words::{Category, ErrorType, Mode, Role, State, Status, UpdateType};
 
 #[test]
 fn a_message_of_no_kind_or_of_two_is_refused_with_the_six_sets() {

@@ -1,13 +1,13 @@
 //! Property tests that hold for every message.
 
 use super::*;
-use crate::openclaw::message::Request;
-use crate::openclaw::message::{ReportedStatus, StatusDetails, StatusUpdate};
-use crate::openclaw::state::{ErrorType, Status};
 use proptest::prelude::*;
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
+
+use crate::openclaw::wire::words::{ErrorType, Status};
+use crate::openclaw::wire::{ReportedStatus, Request, StatusDetails, StatusUpdate};
 
 /// Any JSON, small.
 fn json() -> impl Strategy<Value = Value> {

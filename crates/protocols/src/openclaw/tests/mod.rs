@@ -11,9 +11,8 @@ mod versions;
 
 use serde_json::Value;
 
-use super::failure::Failure;
-use super::kind::Kind;
-use super::message::{self, AnyMessage};
+use super::wire::error::Failure;
+use super::wire::{self, AnyMessage, Kind};
 use crate::kit::ijson;
 
 /// The thirteen documents: name, kind and exact text.
@@ -46,12 +45,12 @@ fn example(end: &str) -> Value {
 fn read_as(kind: Kind, text: &str) -> Result<AnyMessage, Failure> {
     let body = text.as_bytes();
     Ok(match kind {
-        Kind::Identity => AnyMessage::Identity(Box::new(message::read(body)?)),
-        Kind::Status => AnyMessage::Status(message::read(body)?),
-        Kind::Reputation => AnyMessage::Reputation(message::read(body)?),
-        Kind::Request => AnyMessage::Request(message::read(body)?),
-        Kind::Response => AnyMessage::Response(message::read(body)?),
-        Kind::Result => AnyMessage::Result(message::read(body)?),
+        Kind::Identity => AnyMessage::Identity(Box::new(wire::read(body)?)),
+        Kind::Status => AnyMessage::Status(wire::read(body)?),
+        Kind::Reputation => AnyMessage::Reputation(wire::read(body)?),
+        Kind::Request => AnyMessage::Request(wire::read(body)?),
+        Kind::Response => AnyMessage::Response(wire::read(body)?),
+        Kind::Result => AnyMessage::Result(wire::read(body)?),
     })
 }
 

@@ -1,8 +1,9 @@
 //! Tests of unknown members and of size limits.
 
 use super::*;
-use crate::openclaw::TEXT_MAX;
 use serde_json::json;
+
+use crate::openclaw::TEXT_MAX;
 
 #[test]
 fn unknown_members_are_kept_everywhere() {

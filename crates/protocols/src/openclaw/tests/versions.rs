@@ -1,6 +1,7 @@
 //! Tests of versions and correlation ids.
 
 use super::*;
+
 use crate::openclaw::Code;
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use rialto_protocols::kit::rfc3339;
-use rialto_protocols::openclaw::message::{
+use rialto_protocols::openclaw::wire::{
     self, CollaborationResult, Identity, ReputationUpdate, StatusUpdate,
 };
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn with(mut request: Value, name: &str, value: impl Into<Value>) -> Value {
 fn said(reply: &Reply, request: &Value) -> Value {
     let body = reply.json();
     assert_eq!(reply.status, 200, "{body}");
-    message::read::<message::Response>(reply.text.as_bytes()).expect("a response");
+    wire::read::<wire::Response>(reply.text.as_bytes()).expect("a response");
     for name in ["request_id", "correlation_id"] {
         assert_eq!(body[name], request[name], "{body}");
     }
@@ -73,7 +73,7 @@ impl Stand {
     async fn result(&self, id: &str) -> Value {
         let reply = self.get(&format!("/openclaw/collaborations/{id}?wait=20")).await;
         let result = reply.json()["result"].clone();
-        message::read::<CollaborationResult>(result.to_string().as_bytes()).expect("a result");
+        wire::read::<CollaborationResult>(result.to_string().as_bytes()).expect("a result");
         result
     }
 }
@@ -82,7 +82,7 @@ impl Stand {
 async fn a_node_says_who_it_is_and_how_it_is() {
     let stand = Stand::new().await;
     let reply = stand.get("/openclaw/identity").await;
-    let identity = message::read::<Identity>(reply.text.as_bytes()).expect("an identity").body;
+    let identity = wire::read::<Identity>(reply.text.as_bytes()).expect("an identity").body;
     assert_eq!(identity.agent_id, stand.identity.id());
     assert_eq!(identity.agent_name, "chimera-the-shouter");
     assert_eq!(identity.limits.max_concurrent_tasks, Some(2));
@@ -91,7 +91,7 @@ async fn a_node_says_who_it_is_and_how_it_is() {
     assert!(shout.input.is_some() && identity.capability("echo").is_some());
     let status = async || {
         let text = stand.get("/openclaw/status").await.text;
-        let status = message::read::<StatusUpdate>(text.as_bytes()).expect("a status").body;
+        let status = wire::read::<StatusUpdate>(text.as_bytes()).expect("a status").body;
         (status.report.status, status.report.details.active_tasks)
     };
     assert_eq!(status().await, (Status::Idle, None));
@@ -120,7 +120,7 @@ async fn a_request_is_accepted_and_its_result_fetched() {
         assert_eq!((&view["state"], &view["request"]), (&json!("completed"), &request));
     }
     let text = stand.get("/openclaw/reputation").await.text;
-    let reputation = message::read::<ReputationUpdate>(text.as_bytes()).expect("a reputation").body;
+    let reputation = wire::read::<ReputationUpdate>(text.as_bytes()).expect("a reputation").body;
     assert_eq!(reputation.metrics.and_then(|all| all.successful_collaborations), Some(3));
 }
 

@@ -2,7 +2,7 @@
 
 use rialto_core::time::Timestamp;
 use rialto_protocols::kit::rfc3339;
-use rialto_protocols::openclaw::message::{self, ReputationUpdate};
+use rialto_protocols::openclaw::wire::{self, ReputationUpdate};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -104,7 +104,7 @@ async fn work_ends_by_failing_by_being_called_off_and_by_its_deadline() {
     assert_eq!(stand.result(&id).await, off.json());
     assert_eq!(stand.post(&cancel, "{}").await.status, 409);
     let text = stand.get("/openclaw/reputation").await.text;
-    let reputation = message::read::<ReputationUpdate>(text.as_bytes()).expect("a reputation").body;
+    let reputation = wire::read::<ReputationUpdate>(text.as_bytes()).expect("a reputation").body;
     let metrics = reputation.metrics.expect("metrics");
     assert_eq!((metrics.total_collaborations, metrics.failed_collaborations), (Some(3), Some(3)));
 }
