@@ -16,10 +16,5 @@ pub mod relay;
 
 /// Every protocol the hub speaks.
 #[cfg(feature = "server")]
-pub const ALL: &[&dyn adapter::ProtocolAdapter] = &[
-    &registry::Registry,
-    &relay::Relay,
-    &agora::Agora,
-    &openclaw::Openclaw,
-    &clara::Clara,
-];
+pub const ALL: &[&dyn adapter::ProtocolAdapter] =
+    &[&registry::Registry, &relay::Relay, &agora::Agora, &openclaw::Openclaw, &clara::Clara];
