@@ -132,11 +132,11 @@ mod tests {
     }
 
     fn read(pieces: &[&[u8]]) -> Vec<InboxEvent> {
-        let (mut events, mut told) = (EventParser::default(), Vec::new());
+        let (mut events, mut parsed) = (EventParser::default(), Vec::new());
         for piece in pieces {
-            events.read(piece, |event| told.push(event));
+            events.read(piece, |event| parsed.push(event));
         }
-        told
+        parsed
     }
 
     fn all() -> Vec<InboxEvent> {

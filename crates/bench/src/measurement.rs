@@ -188,16 +188,16 @@ impl Tally {
         self.nanoseconds.saturating_record(nanoseconds);
     }
 
-    pub(super) fn record_error(&mut self, edge_error: RequestError) {
-        let told = edge_error.to_string();
-        match edge_error {
+    pub(super) fn record_error(&mut self, request_error: RequestError) {
+        let text = request_error.to_string();
+        match request_error {
             RequestError::UnexpectedAnswer { status, .. } => {
                 *self.errors.by_status.entry(status).or_default() += 1
             }
             RequestError::ConnectionFailed(_) => self.errors.broken += 1,
             RequestError::TimedOut => self.errors.timed_out += 1,
         }
-        self.errors.first.get_or_insert(told);
+        self.errors.first.get_or_insert(text);
     }
 
     pub(super) fn add(&mut self, other: Self) {

@@ -27,11 +27,11 @@ pub fn run(args: &Args) -> Exit {
         Ok(report) => report,
         Err(error) => {
             let next = "name a hub's data directory with --data";
-            let edge_error = match &error {
+            let cli_error = match &error {
                 StoreError::Missing(_) => CliError::not_found(error.to_string(), next),
                 _ => CliError::failed(error.to_string(), next),
             };
-            return edge_error.report(args.json);
+            return cli_error.report(args.json);
         }
     };
     let told = match args.json {

@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> Exit {
             let _ = output::print_line(&told);
             Exit::Ok
         }
-        Err(edge_error) => edge_error.report(args.json),
+        Err(cli_error) => cli_error.report(args.json),
     }
 }
 

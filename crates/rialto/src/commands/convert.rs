@@ -50,7 +50,7 @@ struct Document<'c> {
 }
 
 pub fn run(args: &Args) -> Exit {
-    convert_file(args).unwrap_or_else(|edge_error| edge_error.report(args.json))
+    convert_file(args).unwrap_or_else(|cli_error| cli_error.report(args.json))
 }
 
 fn convert_file(args: &Args) -> Result<Exit, CliError> {

@@ -229,11 +229,10 @@ mod tests {
             (402, "too_few_credits", Exit::Failed, "rialto wallet balance"),
             (429, "ERR_RATE_LIMITED", Exit::RateLimited, "in 7 s"),
         ] {
-            let edge_error = refused(status, code, None);
-            assert_eq!(edge_error.exit, exit, "{code}");
+            let cli_error = refused(status, code, None);
+            assert_eq!(cli_error.exit, exit, "{code}");
             assert!(
-                edge_error.message_text().contains(next)
-                    && edge_error.message_text().contains(code),
+                cli_error.message_text().contains(next) && cli_error.message_text().contains(code),
                 "{code}"
             );
         }
@@ -256,9 +255,9 @@ mod tests {
     #[test]
     fn a_parsers_drawing_stays_a_drawing() {
         let parsed = toml::from_str::<toml::Table>("price = 0.05\nprice = 1").expect_err("twice");
-        let edge_error =
+        let cli_error =
             CliError::usage(format!("agent.toml: {parsed}"), "write it like:\n\nname = \"a\"\n");
-        let told = edge_error.message_text();
+        let told = cli_error.message_text();
         assert!(told.lines().any(|line| line == "2 | price = 1"), "{told}");
         assert!(told.ends_with("\n\nwrite it like:\n\nname = \"a\"") && !told.contains("\\n"));
         let nasty = CliError::usage("a\x1b[2J".to_owned(), "b");
@@ -269,13 +268,13 @@ mod tests {
     fn what_to_type_comes_before_what_the_hub_says_and_the_line_stays_one() {
         let found = refused(404, "ERR_AGENT_NOT_FOUND", Some("GET /agents"));
         assert!(found.message_text().ends_with("; `rialto agent ls` lists agents"));
-        let edge_error = refused(403, "ERR_BLOCKED", Some("write to\nanother agent"));
+        let cli_error = refused(403, "ERR_BLOCKED", Some("write to\nanother agent"));
         assert_eq!(
-            edge_error.message_text(),
+            cli_error.message_text(),
             "no (HTTP 403, ERR_BLOCKED); write to\\nanother agent"
         );
         let wanted = json!({"error": "no (HTTP 403, ERR_BLOCKED)", "code": "ERR_BLOCKED",
             "next": "write to\nanother agent"});
-        assert_eq!(edge_error.to_json(), wanted);
+        assert_eq!(cli_error.to_json(), wanted);
     }
 }

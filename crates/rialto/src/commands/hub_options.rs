@@ -283,8 +283,8 @@ impl HubOptions {
     pub fn run(&self, work: impl Future<Output = Result<Exit, CliError>>) -> Exit {
         match runtime() {
             Err(error) => print_error(error),
-            Ok(runtime) => runtime.block_on(work).unwrap_or_else(|edge_error| {
-                edge_error.with_key_source(self.key_source.get()).report(self.json)
+            Ok(runtime) => runtime.block_on(work).unwrap_or_else(|cli_error| {
+                cli_error.with_key_source(self.key_source.get()).report(self.json)
             }),
         }
     }

@@ -91,9 +91,9 @@ mod tests {
         let read = |key: &str| from_variable("RIALTO_KEY", key);
         assert_eq!(read(" ca_0123456789\n").expect("a key"), KeyFile::from_key("ca_0123456789"));
         for not in ["b\nad", "two words", "schlüssel", "\x1b[2J"] {
-            let edge_error = read(not).expect_err(not);
-            assert_eq!(edge_error.exit, Exit::Auth, "{not:?}");
-            assert!(edge_error.message.contains("RIALTO_KEY"), "{edge_error:?}");
+            let cli_error = read(not).expect_err(not);
+            assert_eq!(cli_error.exit, Exit::Auth, "{not:?}");
+            assert!(cli_error.message.contains("RIALTO_KEY"), "{cli_error:?}");
         }
     }
 

@@ -49,11 +49,11 @@ async fn a_server_without_document_has_the_paths_of_the_spec() {
 
 #[tokio::test]
 async fn a_server_in_trouble_is_not_one_without_document() {
-    for (edge_error, status) in [
+    for (request_error, status) in [
         (failure(503, "ERR_UNAVAILABLE", ""), 503),
         (failure(429, "ERR_RATE_LIMITED", "retry-after: 7\r\n"), 429),
     ] {
-        match found(edge_error).await.expect_err("trouble") {
+        match found(request_error).await.expect_err("trouble") {
             CallError::Refused { status: told, .. } => assert_eq!(told, status),
             other => panic!("{other}"),
         }

@@ -32,10 +32,10 @@ pub async fn run(access: &HubOptions, _: &Args) -> Result<Exit, CliError> {
         hub.call_text(Method::POST, "/v1/keys/rotate", None).await.map_err(rotate_error)?;
     let rotated: RotateResponse = parse_json(&text)?;
     let fresh = KeyFile { key: KeyFile::from_key(&rotated.key).key, ..keys };
-    let kept = origin.save_key(&fresh).map_err(|edge_error| {
+    let kept = origin.save_key(&fresh).map_err(|cli_error| {
         // The key cannot be shown again later.
         let next = Some(format!("save the new key yourself: {}", rotated.key));
-        CliError { next, ..edge_error }
+        CliError { next, ..cli_error }
     })?;
     let until = rotated.others_until.as_deref().unwrap_or("now");
     let _ = match (kept, access.json) {
@@ -61,12 +61,12 @@ fn key_text(as_json: bool, rotated: &RotateResponse) -> String {
 /// The lost answer may contain a new key. The old key stays valid long enough to ask again.
 fn rotate_error(error: rialto_client::CallError) -> CliError {
     let again = error.min_retry_delay().is_some();
-    let edge_error = CliError::from(error);
+    let cli_error = CliError::from(error);
     match again {
         true => CliError {
             next: Some("the answer was lost; run the command again within ten minutes".to_owned()),
-            ..edge_error
+            ..cli_error
         },
-        false => edge_error,
+        false => cli_error,
     }
 }

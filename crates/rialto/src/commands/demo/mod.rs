@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Exit {
     let shown = runtime.block_on(run_and_print(args));
     // Agents that still listen need not be waited for.
     runtime.shutdown_background();
-    shown.unwrap_or_else(|edge_error| edge_error.report(args.json))
+    shown.unwrap_or_else(|cli_error| cli_error.report(args.json))
 }
 
 async fn run_and_print(args: &Args) -> Result<Exit, CliError> {

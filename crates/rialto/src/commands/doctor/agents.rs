@@ -17,13 +17,13 @@ pub async fn checks(access: &HubOptions, base: &str) -> Vec<HealthCheck> {
     });
     let (context, names) = match found {
         Ok(found) => found,
-        Err(edge_error) => return vec![HealthCheck::from_error("agents", edge_error)],
+        Err(cli_error) => return vec![HealthCheck::from_error("agents", cli_error)],
     };
     let mut checks = Vec::new();
     for name in names {
         checks.push(match check(&context, &name).await {
             Ok(check) => check,
-            Err(edge_error) => HealthCheck::from_error("agent", edge_error),
+            Err(cli_error) => HealthCheck::from_error("agent", cli_error),
         });
     }
     checks

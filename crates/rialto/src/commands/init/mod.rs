@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> Exit {
     let Verb::Agent { lang, dir, name } = &args.verb;
     match agent(*lang, dir, name, args.json) {
         Ok(()) => Exit::Ok,
-        Err(edge_error) => edge_error.report(args.json),
+        Err(cli_error) => cli_error.report(args.json),
     }
 }
 

@@ -100,12 +100,8 @@ pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
     let text = match post(&hub, order, began + time).await {
         Ok(text) => text,
         Err(PostError { error, time_is_over }) => {
-            let edge_error = post_error(error, id, deadline.as_deref());
-            return Err(if time_is_over {
-                with_timeout_hint(edge_error, time)
-            } else {
-                edge_error
-            });
+            let cli_error = post_error(error, id, deadline.as_deref());
+            return Err(if time_is_over { with_timeout_hint(cli_error, time) } else { cli_error });
         }
     };
     let job: JobView = parse_json(&text)?;
@@ -182,27 +178,27 @@ async fn post(hub: &Hub, order: String, until: Instant) -> Result<String, PostEr
 }
 
 /// Adds a hint for an error that ran out of time for a retry.
-fn with_timeout_hint(edge_error: CliError, time: Duration) -> CliError {
+fn with_timeout_hint(cli_error: CliError, time: Duration) -> CliError {
     let message =
-        format!("{}; no further attempt within {} s", edge_error.message, time.as_secs_f32());
+        format!("{}; no further attempt within {} s", cli_error.message, time.as_secs_f32());
     let longer = "allow more time with --timeout".to_owned();
-    let next = edge_error.next.map_or(longer.clone(), |next| format!("{next}; {longer}"));
-    CliError { exit: Exit::TimedOut, message, next: Some(next), ..edge_error }
+    let next = cli_error.next.map_or(longer.clone(), |next| format!("{next}; {longer}"));
+    CliError { exit: Exit::TimedOut, message, next: Some(next), ..cli_error }
 }
 
 /// The error for a failed post. If the answer was lost, the job may have been posted.
 fn post_error(error: CallError, id: Uuid, deadline: Option<&str>) -> CliError {
     let may_be_there = error.min_retry_delay().is_some();
-    let edge_error = super::job_error(error, "`rialto agent search` lists agents")
+    let cli_error = super::job_error(error, "`rialto agent search` lists agents")
         .with_hint_on(Exit::Usage, "write it like `rialto job post --skill shout --input '{\"text\":\"hello\"}' --budget 0.10 --deadline 10m`");
     if !may_be_there {
-        return edge_error;
+        return cli_error;
     }
     // A relative deadline would be another time on a retry, and so another job.
     let by = deadline.map(|at| format!(" and --deadline {at}")).unwrap_or_default();
     let once = format!("run the same command with --id {id}{by}: the job is posted only once");
-    let next = edge_error.next.map_or(once.clone(), |next| format!("{next}; {once}"));
-    CliError { next: Some(next), ..edge_error }
+    let next = cli_error.next.map_or(once.clone(), |next| format!("{next}; {once}"));
+    CliError { next: Some(next), ..cli_error }
 }
 
 fn budget(text: &str) -> Result<Credits, String> {

@@ -73,9 +73,9 @@ pub async fn submit(access: &HubOptions, args: &SubmitArgs) -> Result<Exit, CliE
     let path = format!("/v1/jobs/{}/result", encode_part(&args.id));
     // Safe to retry: the reply names the assignment, and the hub recognizes a repeat.
     let text =
-        send_reply(&hub, &path, &word, RetryPolicy::default()).await.map_err(|edge_error| {
+        send_reply(&hub, &path, &word, RetryPolicy::default()).await.map_err(|cli_error| {
             let next = "write it like --output '{\"text\":\"hello\"}'";
-            edge_error
+            cli_error
                 .with_hint_on(Exit::Usage, next)
                 .with_hint_on(Exit::Conflict, hint_show(&args.id))
         })?;
@@ -91,7 +91,7 @@ pub async fn decline(access: &HubOptions, args: &DeclineArgs) -> Result<Exit, Cl
     let once = RetryPolicy { max_attempts: 1, ..RetryPolicy::default() };
     let text = send_reply(&hub, &path, &word, once).await;
     let text =
-        text.map_err(|edge_error| edge_error.with_hint_on(Exit::Conflict, hint_show(&args.id)))?;
+        text.map_err(|cli_error| cli_error.with_hint_on(Exit::Conflict, hint_show(&args.id)))?;
     JobState::print(access, &text)
 }
 

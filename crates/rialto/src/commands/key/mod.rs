@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> Exit {
             Err(error) => return print_error(error),
         },
     };
-    done.unwrap_or_else(|edge_error| edge_error.report(json))
+    done.unwrap_or_else(|cli_error| cli_error.report(json))
 }
 
 /// A failure that is not a usage error.

@@ -93,7 +93,7 @@ mod tests {
         assert!(create(&path).is_err(), "never overwritten");
         assert_eq!(std::fs::read_to_string(&path).expect("text"), text);
         std::fs::write(&path, "ca_1\n").expect("written");
-        let edge_error = load(&path).expect_err("no seed");
-        assert!(edge_error.message.contains("no seed") && edge_error.next.is_some());
+        let cli_error = load(&path).expect_err("no seed");
+        assert!(cli_error.message.contains("no seed") && cli_error.next.is_some());
     }
 }

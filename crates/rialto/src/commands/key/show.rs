@@ -64,8 +64,8 @@ mod tests {
     #[test]
     fn the_hubs_key_is_that_of_the_book_and_looking_makes_none() {
         let dir = tempfile::tempdir().expect("a directory");
-        let edge_error = hub_key(dir.path(), None).expect_err("none");
-        assert_eq!(edge_error.exit, Exit::NotFound);
+        let cli_error = hub_key(dir.path(), None).expect_err("none");
+        assert_eq!(cli_error.exit, Exit::NotFound);
         assert!(!dir.path().join(FILE_NAME).exists());
         let hex: String = (0..32).map(|byte| format!("{byte:02x}")).collect();
         let key = hub_key(dir.path(), Some(hex)).expect("a key");

@@ -85,12 +85,12 @@ fn confirm_create(owner: &str) -> bool {
 
 fn grant_error(error: CallError) -> CliError {
     let unknown = is_unknown(&error);
-    let edge_error = CliError::from(error).with_operator_hint();
+    let cli_error = CliError::from(error).with_operator_hint();
     match unknown {
         true => {
-            CliError { next: Some("check the spelling, or add --create".to_owned()), ..edge_error }
+            CliError { next: Some("check the spelling, or add --create".to_owned()), ..cli_error }
         }
-        false => edge_error,
+        false => cli_error,
     }
 }
 

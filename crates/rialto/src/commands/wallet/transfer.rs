@@ -111,19 +111,19 @@ async fn send_transfer(hub: &Hub, body: &str) -> Result<String, CallError> {
 fn transfer_error(error: CallError, id: Uuid) -> CliError {
     let unsure = error.min_retry_delay().is_some();
     let differs = matches!(error, CallError::Refused { status: 422, .. });
-    let edge_error = CliError::from(error);
+    let cli_error = CliError::from(error);
     if unsure {
         let next = format!(
             "the transfer may have succeeded; repeat it with --id {id}: it is paid only once"
         );
-        return CliError { next: Some(next), ..edge_error };
+        return CliError { next: Some(next), ..cli_error };
     }
     match differs {
         true => CliError::conflict(
-            edge_error.message,
+            cli_error.message,
             "an id is for one payment: remove --id to make another, and check --job",
         ),
-        false => edge_error,
+        false => cli_error,
     }
 }
 

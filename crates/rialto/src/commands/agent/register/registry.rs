@@ -86,8 +86,8 @@ mod tests {
         assert_eq!(skill("sum=0.1").expect("fine"), r#"{"skill_name":"sum","cost_per_call":0.10}"#);
         assert_eq!(skill("a=b=0").expect("fine"), r#"{"skill_name":"a=b","cost_per_call":0.00}"#);
         for wrong in ["sum", "sum=", "sum=0.005", "sum=-1", "sum=cheap"] {
-            let edge_error = skill(wrong).expect_err(wrong);
-            assert!(edge_error.next.is_some_and(|next| next.contains("sum=0.05")));
+            let cli_error = skill(wrong).expect_err(wrong);
+            assert!(cli_error.next.is_some_and(|next| next.contains("sum=0.05")));
         }
     }
 }
