@@ -65,6 +65,16 @@ impl CliError {
         Self { exit: Exit::Conflict, ..Self::usage(message, next) }
     }
 
+    /// The same, without anything to do about it.
+    pub fn plain(message: impl Into<String>) -> Self {
+        Self { next: None, ..Self::failed(message, "") }
+    }
+
+    /// The system has no random numbers.
+    pub fn no_randomness(error: impl std::fmt::Display, next: &str) -> Self {
+        Self::failed(format!("the system's random number generator failed: {error}"), next)
+    }
+
     /// A key is required, and there is none.
     pub fn no_key() -> Self {
         let next = "pass a key with --key-file or RIALTO_KEY, act as an agent of this machine with --as NAME, or save one with `rialto context add NAME --hub URL --key-file FILE`";
@@ -73,9 +83,10 @@ impl CliError {
 
     /// Adds a hint for this exit code, unless there already is one.
     pub fn with_hint_on(self, exit: Exit, next: impl Into<String>) -> Self {
-        match self.exit == exit && self.next.is_none() {
-            true => Self { next: Some(next.into()), ..self },
-            false => self,
+        if self.exit == exit && self.next.is_none() {
+            Self { next: Some(next.into()), ..self }
+        } else {
+            self
         }
     }
 

@@ -9,6 +9,7 @@ use std::io::{self, IsTerminal};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::output;
+use crate::exit::Exit;
 
 /// Between two columns.
 const GAP: &str = "  ";
@@ -93,8 +94,9 @@ impl Table {
     }
 
     /// Prints the table, as wide as the terminal. A closed pipe is not an error.
-    pub fn print(&self) {
+    pub fn print(&self) -> Exit {
         let _ = self.lines(width()).iter().try_for_each(|line| output::print_line(line));
+        Exit::Ok
     }
 
     /// The lines, at most `width` columns wide where possible.
@@ -198,8 +200,8 @@ fn width() -> Option<usize> {
     if !io::stdout().is_terminal() {
         return None;
     }
-    let said = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    said.or_else(terminal_width).filter(|width| *width > 0)
+    let set = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    set.or_else(terminal_width).filter(|width| *width > 0)
 }
 
 #[cfg(unix)]
@@ -208,7 +210,7 @@ fn terminal_width() -> Option<usize> {
 }
 
 #[cfg(not(unix))]
-fn seen() -> Option<usize> {
+fn terminal_width() -> Option<usize> {
     None
 }
 

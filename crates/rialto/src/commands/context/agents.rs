@@ -14,10 +14,9 @@ use rialto_client::agent::{StateDir, slug};
 use rialto_core::alias::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::super::error::CliError;
-use super::super::key_file::{self, KeyFile};
-use super::super::private_files;
-use super::{Context, address, home, name};
+use super::{Context, home};
+use crate::commands::error::CliError;
+use crate::commands::key_file::{self, KeyFile};
 
 /// The directory with one subdirectory per name.
 const AGENTS: &str = "agents";
@@ -55,7 +54,7 @@ impl Context {
     pub fn agents(&self) -> Result<Vec<String>, CliError> {
         let Some(directory) = self.directory() else { return Ok(Vec::new()) };
         let mut names = home::list_dir(&directory.join(AGENTS))?;
-        names.retain(|name| name::is_valid(name));
+        names.retain(|name| home::is_valid_name(name));
         Ok(names)
     }
 
@@ -75,9 +74,9 @@ impl Context {
 
     /// The context's directory for an agent that brings its own key; created if missing.
     pub fn ensure_agent_dir(&self, name: &str) -> Result<PathBuf, CliError> {
-        name::check(name)?;
+        home::check_name(name)?;
         let path = self.ensure_dir()?.join(AGENTS).join(name);
-        private_files::create_dir(&path).map_err(|error| home::write_error(&path, &error))?;
+        key_file::create_dir(&path).map_err(|error| home::write_error(&path, &error))?;
         Ok(path)
     }
 
@@ -141,18 +140,18 @@ impl Context {
     /// The state directory beside an `agent.toml`: one per hub, since keys belong to hubs.
     fn ensure_state_dir(&self, folder: &Path, beside: &str) -> Result<PathBuf, CliError> {
         let all = folder.join(STATE);
-        let state = all.join(name::slug(address::without_scheme(self.hub()))).join(beside);
+        let state = all.join(home::slug(home::without_scheme(self.hub()))).join(beside);
         let unwritable = |error: io::Error| {
             let message = format!("cannot write {}: {error}", state.display());
             CliError::failed(message, "make the folder writable, or use a key file with --key-file")
         };
-        private_files::create_dir(&state).map_err(unwritable)?;
+        key_file::create_dir(&state).map_err(unwritable)?;
         // Keys must not be committed to a repository.
-        private_files::write_new(&all.join(".gitignore"), "*\n").map_err(unwritable)?;
+        key_file::write_new(&all.join(".gitignore"), "*\n").map_err(unwritable)?;
         let path = state.join(KEY);
         let keys = path.exists().then(|| key_file::load(&path)).transpose()?;
         match keys.and_then(|keys| keys.hub) {
-            Some(hub) if !address::is_same_hub(&hub, self.hub()) => {
+            Some(hub) if !home::is_same_hub(&hub, self.hub()) => {
                 let message = format!("{} is for {hub}, not for {}", path.display(), self.hub());
                 Err(CliError::conflict(message, "use the key's hub with --hub"))
             }
@@ -234,7 +233,7 @@ fn key_in(state: &Path) -> Option<Key> {
 }
 
 fn lock(path: &Path) -> Result<File, CliError> {
-    let locked = private_files::open_lock_file(path).and_then(|file| file.lock().map(|()| file));
+    let locked = key_file::open_lock_file(path).and_then(|file| file.lock().map(|()| file));
     locked.map_err(|error| home::write_error(path, &error))
 }
 
@@ -269,20 +268,16 @@ fn move_state(entry: &Path, own: &Path) -> Result<(), CliError> {
 
 fn read_claim(entry: &Path) -> Result<Option<NameClaim>, CliError> {
     let path = entry.join(CLAIM);
-    match fs::read_to_string(&path) {
-        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| {
-            let message = format!("{} is not a valid claim file: {error}", path.display());
-            CliError::failed(message, "remove it; the next `rialto agent run` writes a new one")
-        }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(home::read_error(&path, &error)),
-    }
+    let Some(text) = home::read_optional(&path)? else { return Ok(None) };
+    serde_json::from_str(&text).map(Some).map_err(|error| {
+        let message = format!("{} is not a valid claim file: {error}", path.display());
+        CliError::failed(message, "remove it; the next `rialto agent run` writes a new one")
+    })
 }
 
 fn write_claim(entry: &Path, claim: &NameClaim) -> Result<(), CliError> {
     let path = entry.join(CLAIM);
     let written = serde_json::to_string(claim).map_err(io::Error::other);
-    let kept =
-        written.and_then(|text| private_files::write_atomically(&path, &format!("{text}\n")));
+    let kept = written.and_then(|text| key_file::write_atomically(&path, &format!("{text}\n")));
     kept.map_err(|error| home::write_error(&path, &error))
 }

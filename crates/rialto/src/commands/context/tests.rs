@@ -69,7 +69,7 @@ fn a_key_of_another_hub_is_no_key_of_a_context() {
     let (_directory, home) = home();
     let context = Context::new(&home, "one", "http://one").expect("fine");
     let path = context.ensure_dir().expect("made").join("me.key");
-    private_files::write_atomically(&path, "rk_1\nhub http://two\n").expect("written");
+    key_file::write_atomically(&path, "rk_1\nhub http://two\n").expect("written");
     assert!(context.load_key().expect_err("it is not for this hub").message.contains("http://two"));
 }
 

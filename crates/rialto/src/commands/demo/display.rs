@@ -2,13 +2,12 @@
 //! event is one line.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
-use super::balance::Balance;
-use super::event::Event;
-use super::role::{ALL, Role};
+use super::plan::{ALL, Event, Role};
+use super::records::describe;
 use crate::commands::output;
+use crate::commands::v1::Balance;
 
 /// Lines are cut at the edge of the terminal instead of wrapping, because wrapped lines could not
 /// be redrawn; and the reverse.
@@ -46,7 +45,7 @@ impl DisplayMode {
 
 /// The display.
 pub struct LiveDisplay {
-    show: DisplayMode,
+    mode: DisplayMode,
     rows: BTreeMap<Role, Row>,
     /// Lines that will be redrawn.
     drawn: usize,
@@ -60,27 +59,27 @@ struct Row {
 }
 
 impl LiveDisplay {
-    pub fn new(show: DisplayMode) -> Self {
-        Self { show, rows: BTreeMap::new(), drawn: 0 }
+    pub fn new(mode: DisplayMode) -> Self {
+        Self { mode, rows: BTreeMap::new(), drawn: 0 }
     }
 
     /// Whether balances are displayed.
     pub fn is_live(&self) -> bool {
-        self.show == DisplayMode::Live
+        self.mode == DisplayMode::Live
     }
 
     /// All agents are registered.
     pub fn begin(&mut self, url: &str) {
         let count = ALL.len();
-        let said =
+        let text =
             format!("A hub with all five protocols runs at {url}; {count} agents registered.\n\n");
-        match self.show {
+        match self.mode {
             DisplayMode::Silent => {}
-            DisplayMode::Lines => print(&said),
+            DisplayMode::Lines => print_text(&text),
             DisplayMode::Live => {
-                print(&format!("{CUT}{said}"));
+                print_text(&format!("{CUT}{text}"));
                 let ready = Row { doing: "is ready".to_owned(), ..Row::default() };
-                self.rows = ALL.map(|who| (who, ready.clone())).into();
+                self.rows = ALL.map(|role| (role, ready.clone())).into();
                 self.draw("");
             }
         }
@@ -88,9 +87,9 @@ impl LiveDisplay {
 
     /// Shows an event.
     pub fn show_event(&mut self, event: &Event) {
-        match self.show {
+        match self.mode {
             DisplayMode::Silent => {}
-            DisplayMode::Lines => print(&line(event)),
+            DisplayMode::Lines => print_text(&line(event)),
             DisplayMode::Live => {
                 self.rows.entry(event.role).or_default().doing = output::escape_line(&event.text);
                 self.draw(&line(event));
@@ -99,17 +98,17 @@ impl LiveDisplay {
     }
 
     /// Shows what an agent is doing.
-    pub fn show_activity(&mut self, who: Role, what: &str) {
+    pub fn show_activity(&mut self, role: Role, activity: &str) {
         if self.is_live() {
-            self.rows.entry(who).or_default().doing = output::escape_line(what);
+            self.rows.entry(role).or_default().doing = output::escape_line(activity);
             self.draw("");
         }
     }
 
     /// Shows the current balances.
-    pub fn show_balances(&mut self, accounts: &BTreeMap<Role, Balance>) {
-        for (who, account) in accounts {
-            self.rows.entry(*who).or_default().balance = *account;
+    pub fn show_balances(&mut self, balances: &BTreeMap<Role, Balance>) {
+        for (role, balance) in balances {
+            self.rows.entry(*role).or_default().balance = *balance;
         }
         if self.is_live() {
             self.draw("");
@@ -117,25 +116,23 @@ impl LiveDisplay {
     }
 
     /// Redraws all rows, below the new text.
-    fn draw(&mut self, said: &str) {
-        print(&self.frame(said));
+    fn draw(&mut self, text: &str) {
+        print_text(&self.frame(text));
         self.drawn = self.rows.len();
     }
 
     /// The new text in place of the rows drawn before, then the current rows.
-    fn frame(&self, said: &str) -> String {
+    fn frame(&self, text: &str) -> String {
         let mut out = String::new();
         if self.drawn > 0 {
-            write!(out, "\x1b[{}A\r{CLEAR}", self.drawn).expect("memory can be written to");
+            out.push_str(&format!("\x1b[{}A\r{CLEAR}", self.drawn));
         }
-        out.push_str(said);
-        for (who, Row { doing, balance: account }) in &self.rows {
-            let (protocol, account) = (who.protocol(), account.describe());
-            writeln!(
-                out,
-                "{BOLD}{who:<9}{PLAIN}  {protocol:<8}  {account:>20}  {DIM}{doing}{PLAIN}"
-            )
-            .expect("memory can be written to");
+        out.push_str(text);
+        for (role, Row { doing, balance }) in &self.rows {
+            let (protocol, balance) = (role.protocol(), describe(*balance));
+            out.push_str(&format!(
+                "{BOLD}{role:<9}{PLAIN}  {protocol:<8}  {balance:>20}  {DIM}{doing}{PLAIN}\n"
+            ));
         }
         out
     }
@@ -144,61 +141,49 @@ impl LiveDisplay {
 impl Drop for LiveDisplay {
     fn drop(&mut self) {
         if self.is_live() {
-            print(&format!("{PLAIN}{WRAP}"));
+            print_text(&format!("{PLAIN}{WRAP}"));
         }
     }
 }
 
 fn line(event: &Event) -> String {
-    let Event { at_ms, role: who, protocol, text: said, .. } = event;
-    let (seconds, hundredths, said) =
-        (at_ms / 1_000, at_ms % 1_000 / 10, output::escape_line(said));
-    format!("{seconds:>2}.{hundredths:02} s  {who:<9}  {protocol:<8}  {said}\n")
+    let Event { at_ms, role, protocol, text, .. } = event;
+    let (seconds, hundredths) = (at_ms / 1_000, at_ms % 1_000 / 10);
+    let text = output::escape_line(text);
+    format!("{seconds:>2}.{hundredths:02} s  {role:<9}  {protocol:<8}  {text}\n")
 }
 
-fn print(text: &str) {
-    // A closed pipe is not an error: the reader has seen enough.
-    let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+/// A closed pipe is not an error: the reader has seen enough.
+fn print_text(text: &str) {
+    let _ = output::print_text(text);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::demo::event::ActionKind;
-
-    fn event(who: Role, said: &str) -> Event {
-        let (protocol, said) = (who.protocol(), said.to_owned());
-        Event {
-            at_ms: 1_250,
-            role: who,
-            protocol,
-            kind: ActionKind::Defers,
-            with: None,
-            amount: None,
-            text: said,
-        }
-    }
+    use crate::commands::demo::plan::ActionKind;
 
     #[test]
     fn everybody_has_one_line_which_is_drawn_over() {
-        let mut stage = LiveDisplay::new(DisplayMode::Live);
-        stage.rows = ALL.map(|who| (who, Row::default())).into();
-        let first = stage.frame("said\n");
+        let mut display = LiveDisplay::new(DisplayMode::Live);
+        display.rows = ALL.map(|role| (role, Row::default())).into();
+        let first = display.frame("said\n");
         assert!(first.starts_with("said\n") && !first.contains(CLEAR));
         assert_eq!(first.lines().count(), ALL.len() + 1);
-        stage.drawn = ALL.len();
-        stage.rows.entry(Role::Scout).or_default().doing = "scouts".to_owned();
-        let second = stage.frame("");
+        display.drawn = ALL.len();
+        display.rows.entry(Role::Scout).or_default().doing = "scouts".to_owned();
+        let second = display.frame("");
         assert!(second.starts_with(&format!("\x1b[{}A\r{CLEAR}", ALL.len())));
         let scout = second.lines().find(|line| line.contains("Scout")).expect("a line");
         assert!(scout.contains("agora") && scout.contains("0.00") && scout.contains("scouts"));
-        stage.show = DisplayMode::Silent;
+        display.mode = DisplayMode::Silent;
     }
 
     #[test]
     fn an_event_is_one_line_with_its_time() {
-        let line = line(&event(Role::Editor, "defers\n\x1b[2J"));
+        let (role, kind, text) = (Role::Editor, ActionKind::Defers, "defers\n\x1b[2J".to_owned());
+        let (protocol, with, amount) = (role.protocol(), None, None);
+        let line = line(&Event { at_ms: 1_250, role, protocol, kind, with, amount, text });
         assert_eq!(line, " 1.25 s  Editor     openclaw  defers\\n\\u{1b}[2J\n");
     }
 }

@@ -1,21 +1,16 @@
 //! The demo's report: all results, for people and for programs.
 
-use std::fmt::Write as _;
-
+use rialto_client::CallError;
 use rialto_core::money::Credits;
 use rialto_protocols::kit::raw_json;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::balance::{self, Amount};
 use super::check::Check;
-use super::demo_agent::DemoAgents;
-use super::event::Event;
-use super::history::Fact;
-use super::hops::Hop;
-use super::hub_records::HubRecords;
-use super::role::Role;
+use super::plan::{Event, Role};
+use super::records::{Account, DemoAgents, Fact, Hop, HubRecords, Payment, describe};
+use crate::commands::v1::{Amount, format_amount, unreadable};
 
 /// All results.
 #[derive(Clone, Debug)]
@@ -40,27 +35,12 @@ struct Document<'a> {
     events: &'a [Event],
     history: &'a [Fact],
     payments: Vec<Payment>,
-    balances: Vec<BalanceRow<'a>>,
+    balances: &'a [Account],
     /// Over all accounts, including holds and issuance.
     sum: Amount,
     scores: Vec<Score>,
     hops: &'a [Hop],
     checks: &'a [Check],
-}
-
-#[derive(Serialize)]
-struct Payment {
-    from: Option<Role>,
-    to: Option<Role>,
-    amount: Amount,
-}
-
-#[derive(Serialize)]
-struct BalanceRow<'a> {
-    owner: &'a str,
-    agent: Option<Role>,
-    available: Amount,
-    held: Amount,
 }
 
 /// Numbers, with the digits the hub showed.
@@ -76,86 +56,67 @@ struct Score {
 
 impl DemoReport {
     /// The JSON document.
-    pub fn to_json(&self, checks: &[Check]) -> serde_json::Result<String> {
-        let payment = |(from, to, amount)| Payment { from, to, amount: Amount(amount) };
-        serde_json::to_string_pretty(&Document {
+    pub fn to_json(&self, checks: &[Check]) -> Result<String, CallError> {
+        let HubRecords { history, ledger, hops } = &self.records;
+        let document = Document {
             job: &self.job,
             bulletin: &self.bulletin,
             events: &self.events,
-            history: &self.records.history,
-            payments: self.records.ledger.payments().into_iter().map(payment).collect(),
-            balances: self.balances(),
-            sum: Amount(self.records.ledger.sum()),
+            history,
+            payments: ledger.payments()?,
+            balances: &ledger.accounts,
+            sum: Amount(ledger.sum()),
             scores: self.scores(),
-            hops: &self.records.hops,
+            hops,
             checks,
-        })
+        };
+        serde_json::to_string_pretty(&document).map_err(unreadable)
     }
 
-    fn balances(&self) -> Vec<BalanceRow<'_>> {
-        let accounts = self.records.ledger.accounts.iter();
-        let balance = accounts.map(|account| BalanceRow {
-            owner: &account.owner,
-            agent: account.role,
-            available: Amount(account.balance.available),
-            held: Amount(account.balance.held),
-        });
-        balance.collect()
-    }
-
+    /// The agents whose scores have changed.
     fn scores(&self) -> Vec<Score> {
-        let changed = self.after.iter().filter_map(|(who, after)| {
-            let before = self.before.get(who)?;
-            (before.scores != after.scores).then_some((*who, &before.scores, &after.scores))
+        let scores = self.after.iter().filter_map(|(role, after)| {
+            let (before, after) = (&self.before.get(role)?.scores, &after.scores);
+            (before != after).then(|| Score {
+                agent: *role,
+                protocol: role.protocol(),
+                registry_before: raw_json::verbatim(&before.registry),
+                registry: raw_json::verbatim(&after.registry),
+                openclaw_before: before.openclaw.as_deref().map(raw_json::verbatim),
+                openclaw: after.openclaw.as_deref().map(raw_json::verbatim),
+            })
         });
-        let score = changed.map(|(agent, before, after)| Score {
-            agent,
-            protocol: agent.protocol(),
-            registry_before: raw_json::verbatim(&before.registry),
-            registry: raw_json::verbatim(&after.registry),
-            openclaw_before: before.openclaw.as_deref().map(raw_json::verbatim),
-            openclaw: after.openclaw.as_deref().map(raw_json::verbatim),
-        });
-        score.collect()
+        scores.collect()
     }
 
     /// The closing text: bulletin, credits, reputations and translation.
     pub fn describe(&self) -> String {
-        let mut out = String::new();
-        self.tell(&mut out).expect("memory can be written to");
-        out.trim_end().to_owned()
-    }
-
-    fn tell(&self, out: &mut String) -> std::fmt::Result {
-        writeln!(out, "\nThe bulletin: {}", self.bulletin)?;
-        writeln!(out, "\nBalances, in credits:")?;
-        for account in &self.records.ledger.accounts {
-            let name = account.role.map_or(account.owner.as_str(), |who| who.name());
-            let (before, now) = (self.initial_total(account.role), account.balance);
-            writeln!(out, "  {name:<13} {:>12}{}", now.describe(), change(before, now.total()))?;
+        let HubRecords { ledger, hops, .. } = &self.records;
+        let mut lines = vec![format!("\nThe bulletin: {}", self.bulletin)];
+        lines.push("\nBalances, in credits:".to_owned());
+        for account in &ledger.accounts {
+            let name = account.role.map_or(account.owner.as_str(), |role| role.name());
+            let before = account.role.and_then(|role| self.before.get(&role));
+            let change = change(before.map(|agent| agent.balance.total()), account.balance.total());
+            lines.push(format!("  {name:<13} {:>12}{change}", describe(account.balance)));
         }
-        writeln!(out, "  {:<13} {:>12}", "sum", balance::format_amount(self.records.ledger.sum()))?;
-        writeln!(out, "\nReputations, by registry (0-100) and by openclaw (0-1):")?;
-        for score in self.scores() {
-            let Score { agent, registry_before, registry, openclaw_before, openclaw, .. } = score;
-            let digits = |score: Option<&RawValue>| score.map_or("none", RawValue::get).to_owned();
-            let (before, after) = (digits(openclaw_before.as_deref()), digits(openclaw.as_deref()));
+        lines.push(format!("  {:<13} {:>12}", "sum", format_amount(ledger.sum())));
+        lines.push("\nReputations, by registry (0-100) and by openclaw (0-1):".to_owned());
+        for Score { agent, registry_before, registry, openclaw_before, openclaw, .. } in
+            self.scores()
+        {
+            let digits = |score: Option<Box<RawValue>>| {
+                score.map_or("none".to_owned(), |score| score.get().to_owned())
+            };
+            let (before, after) = (digits(openclaw_before), digits(openclaw));
             let (from, to) = (registry_before.get(), registry.get());
-            writeln!(out, "  {agent:<13} {from} -> {to:<6} {before} -> {after}")?;
+            lines.push(format!("  {agent:<13} {from} -> {to:<6} {before} -> {after}"));
         }
-        if !self.records.hops.is_empty() {
-            writeln!(out, "\nHow the Reader's job was translated:")?;
+        if !hops.is_empty() {
+            lines.push("\nHow the Reader's job was translated:".to_owned());
         }
-        for hop in &self.records.hops {
-            writeln!(out, "  {}", hop.describe())?;
-        }
-        Ok(())
-    }
-
-    /// The total an account had at the start.
-    fn initial_total(&self, who: Option<Role>) -> Option<Credits> {
-        let person = self.before.get(&who?)?;
-        Some(person.balance.total())
+        lines.extend(hops.iter().map(|hop| format!("  {}", hop.describe())));
+        lines.join("\n").trim_end().to_owned()
     }
 }
 
@@ -164,5 +125,5 @@ fn change(before: Option<Credits>, now: Credits) -> String {
     let Some(before) = before.filter(|before| *before != now) else { return String::new() };
     let more = Credits::from_micros(now.micros() - before.micros());
     let sign = if more.micros() > 0 { "+" } else { "" };
-    format!("  ({sign}{})", balance::format_amount(more))
+    format!("  ({sign}{})", format_amount(more))
 }

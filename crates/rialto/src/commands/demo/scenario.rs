@@ -6,17 +6,13 @@ use std::time::Duration;
 use rialto_client::CallError;
 use tokio::time::{sleep, timeout};
 
-use super::agents::reader::{Bulletin, Reader};
-use super::agents::{AgentIds, AgentRunner};
-use super::demo_agent::{self, DemoAgents};
-use super::demo_hub::DemoHub;
+use super::DemoHub;
+use super::agents::{AgentIds, AgentRunner, AgentUpdate};
 use super::display::LiveDisplay;
-use super::event::Event;
-use super::hub_records::HubRecords;
-use super::plan;
+use super::plan::{self, Event, Role};
+use super::records::{self, DemoAgents, HubRecords};
 use super::report::DemoReport;
-use super::reporter::{AgentUpdate, Reporter};
-use super::role::Role;
+use super::requesters::{Bulletin, Reader};
 use crate::commands::error::CliError;
 use crate::exit::Exit;
 
@@ -27,110 +23,103 @@ const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Runs the scenario from the first registration to the last payment.
 pub async fn run_scenario(
-    policy: &DemoHub,
-    stage: &mut LiveDisplay,
+    hub: &DemoHub,
+    display: &mut LiveDisplay,
 ) -> Result<DemoReport, CliError> {
-    let (tell, mut words) = Reporter::new();
-    let mut wings = AgentRunner::new(&policy.url, tell);
-    let (reader, known) = within("all agents register", start_agents(policy, &mut wings)).await?;
-    let before = demo_agent::fetch_agents(policy, &known).await?;
-    stage.begin(&policy.url);
-    let mut telling =
-        DemoProgress { policy, stage, people: &before, events: Vec::new(), last_warning: None };
-    telling.show_accounts().await?;
-    let mut asking = std::pin::pin!(reader.request_bulletin(&wings));
+    let (mut runner, mut updates) = AgentRunner::new(&hub.url);
+    let (reader, ids) = within("all agents register", start_agents(hub, &mut runner)).await?;
+    let before = records::fetch_agents(hub, &ids).await?;
+    display.begin(&hub.url);
+    let mut progress =
+        DemoProgress { hub, display, agents: &before, events: Vec::new(), last_warning: None };
+    progress.show_balances().await?;
+    let mut request = std::pin::pin!(reader.request_bulletin(&runner));
     let bulletin = loop {
         tokio::select! {
             // Reports sent before the end are shown before the end.
             biased;
-            word = timeout(STEP_TIMEOUT, words.recv()) => match word {
-                Ok(Some(word)) => telling.handle_update(word).await?,
-                _ => return Err(timeout_error(&telling.next())),
+            update = timeout(STEP_TIMEOUT, updates.recv()) => match update {
+                Ok(Some(update)) => progress.handle_update(update).await?,
+                _ => return Err(timeout_error(&progress.next_step())),
             },
-            bulletin = &mut asking => break bulletin.map_err(|error| agent_error(Role::Reader, &error))?,
+            bulletin = &mut request => break bulletin.map_err(|error| agent_error(Role::Reader, &error))?,
         }
     };
-    while let Ok(word) = words.try_recv() {
-        telling.handle_update(word).await?;
+    while let Ok(update) = updates.try_recv() {
+        progress.handle_update(update).await?;
     }
-    let events = telling.events;
-    let (after, books) = within("the hub's records are read", async {
-        let after = demo_agent::fetch_agents(policy, &known).await?;
-        let books = HubRecords::read(policy, &reader, &bulletin.job, &after).await?;
-        Ok((after, books))
+    let events = progress.events;
+    let Bulletin { job, text: bulletin } = bulletin;
+    let (after, records) = within("the hub's records are read", async {
+        let after = records::fetch_agents(hub, &ids).await?;
+        let records = HubRecords::read(hub, &reader, &job, &after).await?;
+        Ok((after, records))
     })
     .await?;
-    let Bulletin { job, text: bulletin } = bulletin;
-    Ok(DemoReport { job, events, bulletin, before, after, records: books, breaches: Vec::new() })
+    Ok(DemoReport { job, events, bulletin, before, after, records, breaches: Vec::new() })
 }
 
 /// The progress so far, and where it is shown.
 struct DemoProgress<'a> {
-    policy: &'a DemoHub,
-    stage: &'a mut LiveDisplay,
-    people: &'a DemoAgents,
+    hub: &'a DemoHub,
+    display: &'a mut LiveDisplay,
+    agents: &'a DemoAgents,
     events: Vec<Event>,
-    /// The last warning, if any.
     last_warning: Option<String>,
 }
 
 impl DemoProgress<'_> {
     /// The next expected step, and the likely reason why it is late.
-    fn next(&self) -> String {
+    fn next_step(&self) -> String {
         let step = plan::next_step(&self.events).map_or("the end".to_owned(), plan::Step::describe);
         let why = self.last_warning.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         format!("{step}{why}")
     }
 
-    async fn handle_update(&mut self, word: AgentUpdate) -> Result<(), CliError> {
-        match word {
+    async fn handle_update(&mut self, update: AgentUpdate) -> Result<(), CliError> {
+        match update {
             AgentUpdate::Event(event) => {
-                self.stage.show_event(&event);
+                self.display.show_event(&event);
                 self.events.push(event);
-                self.show_accounts().await?;
+                self.show_balances().await?;
             }
-            AgentUpdate::Activity(who, what) => self.stage.show_activity(who, &what),
-            AgentUpdate::Warning(who, what) => {
-                self.last_warning = Some(format!("{who} reports: {what}"))
+            AgentUpdate::Activity(role, activity) => self.display.show_activity(role, &activity),
+            AgentUpdate::Warning(role, why) => {
+                self.last_warning = Some(format!("{role} reports: {why}"));
             }
-            AgentUpdate::Failed(who, why) => return Err(agent_error(who, &why)),
+            AgentUpdate::Failed(role, why) => return Err(agent_error(role, &why)),
         }
         Ok(())
     }
 
-    async fn show_accounts(&mut self) -> Result<(), CallError> {
-        if self.stage.is_live() {
-            self.stage.show_balances(&demo_agent::fetch_balances(self.policy, self.people).await?);
+    async fn show_balances(&mut self) -> Result<(), CallError> {
+        if self.display.is_live() {
+            self.display.show_balances(&records::fetch_balances(self.hub, self.agents).await?);
         }
         Ok(())
     }
 }
 
-/// Starts all agents and grants credits to those that pay.
+/// Starts all agents, waits until the hub shows them as online, and grants credits to those that pay.
 async fn start_agents(
-    policy: &DemoHub,
-    wings: &mut AgentRunner,
+    hub: &DemoHub,
+    runner: &mut AgentRunner,
 ) -> Result<(Reader, AgentIds), CallError> {
-    let reader = Reader::register(wings).await?;
-    let mut known = wings.start_all().await?;
-    known.insert(Role::Reader, format!("registry:{}", reader.id));
-    all_online(policy, &known).await?;
-    for (who, person) in demo_agent::fetch_agents(policy, &known).await? {
-        policy.grant(&person.owner, who.initial_credits()).await?;
-    }
-    Ok((reader, known))
-}
-
-/// Waits until the hub shows all workers as online.
-async fn all_online(policy: &DemoHub, known: &AgentIds) -> Result<(), CallError> {
-    loop {
-        let people = demo_agent::fetch_agents(policy, known).await?;
-        let works = |who: &Role| *who != Role::Reader;
-        if people.iter().filter(|(who, _)| works(who)).all(|(_, person)| person.online) {
-            return Ok(());
+    let reader = Reader::register(runner).await?;
+    let mut ids = runner.start_all().await?;
+    ids.insert(Role::Reader, format!("registry:{}", reader.id));
+    let agents = loop {
+        let agents = records::fetch_agents(hub, &ids).await?;
+        // The Reader does not work.
+        if agents.iter().all(|(role, agent)| agent.online || *role == Role::Reader) {
+            break agents;
         }
         sleep(POLL_INTERVAL).await;
+    };
+    for (role, agent) in agents.iter().filter(|(role, _)| !role.initial_credits().is_zero()) {
+        hub.operator.grant(&agent.owner, role.initial_credits(), true).await?;
     }
+    Ok((reader, ids))
 }
 
 /// Runs a step with a time limit.
@@ -143,20 +132,13 @@ async fn within<T>(
 
 /// The error for a step that timed out.
 fn timeout_error(step: &str) -> CliError {
-    CliError {
-        exit: Exit::TimedOut,
-        code: None,
-        message: format!("timed out after {} s waiting for: {step}", STEP_TIMEOUT.as_secs()),
-        next: Some("try again when the machine is less busy".to_owned()),
-    }
+    let message = format!("timed out after {} s waiting for: {step}", STEP_TIMEOUT.as_secs());
+    let next = "try again when the machine is less busy";
+    CliError { exit: Exit::TimedOut, ..CliError::failed(message, next) }
 }
 
 /// The error for an agent that cannot continue.
-fn agent_error(who: Role, why: &impl std::fmt::Display) -> CliError {
-    CliError {
-        exit: Exit::Failed,
-        code: None,
-        message: format!("{who} ({}) failed: {why}", who.protocol()),
-        next: Some("run `rialto demo --plain` to see the steps".to_owned()),
-    }
+fn agent_error(role: Role, why: &impl std::fmt::Display) -> CliError {
+    let message = format!("{role} ({}) failed: {why}", role.protocol());
+    CliError::failed(message, "run `rialto demo --plain` to see the steps")
 }

@@ -6,11 +6,15 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use rialto_client::agent::record::{LOG_FILE, LOGS_DIR};
+use serde_json::json;
 use uuid::Uuid;
 
-use super::super::context::Home;
-use super::super::context::home::list_dir;
-use super::super::error::CliError;
+use crate::commands::context::Home;
+use crate::commands::context::home::{list_dir, read_error};
+use crate::commands::error::CliError;
+use crate::commands::hub_options::HubOptions;
+use crate::commands::output::{self, escape_line};
+use crate::exit::Exit;
 
 /// Bytes read at once.
 const CHUNK_MAX: u64 = 64 << 10;
@@ -30,6 +34,49 @@ pub struct Log {
 
 /// The directory of jobs that have not ended.
 const JOBS: &str = "jobs";
+
+/// `rialto job log`: prints the logs of a job that ran on this machine.
+pub async fn print_logs(options: &HubOptions, id: &str) -> Result<Exit, CliError> {
+    let mut logs = find_logs(id)?;
+    if logs.is_empty()
+        && let Some(id) = hub_id(options, id).await
+    {
+        logs = find_logs(&id)?;
+    }
+    if logs.is_empty() {
+        let message = format!("there is no log of job {id} on this machine");
+        let next = "logs are stored where `rialto agent run` ran, under the hub's id of the job; `rialto job ls` shows the id";
+        return Err(CliError::not_found(message, next));
+    }
+    let several = logs.len() > 1;
+    let mut documents = Vec::new();
+    for log in &mut logs {
+        if several && !options.json {
+            let _ = output::print_line(&format!("==> {} <==", log.agent));
+        }
+        let mut text = String::new();
+        let read = log.read_lines(true, |line| {
+            if options.json {
+                text.push_str(&format!("{line}\n"));
+                return Ok(());
+            }
+            output::print_line(&escape_line(line))
+        });
+        read.map_err(|error| read_error(&log.path, &error))?;
+        documents.push(json!({"agent": log.agent, "path": log.path, "text": text}));
+    }
+    if options.json {
+        return Ok(output::print(true, json!({"id": id, "logs": documents}), String::new));
+    }
+    Ok(Exit::Ok)
+}
+
+/// The hub's id of a job given by the requester's own id; `None` if the hub cannot be asked, since
+/// logs are also shown without a hub.
+async fn hub_id(options: &HubOptions, id: &str) -> Option<String> {
+    let (api, _) = options.client_with_key().ok()?;
+    api.job(id, None).await.ok()?.parse().ok().map(|job| job.id)
+}
 
 /// All logs of a job, by its UUID, oldest first. Other job ids are not directory names.
 pub fn find_logs(id: &str) -> Result<Vec<Log>, CliError> {
@@ -81,8 +128,26 @@ fn finished_log_path(path: &Path) -> PathBuf {
 }
 
 impl Log {
-    /// The lines written since the last call.
-    pub fn new_lines(&mut self) -> io::Result<Vec<String>> {
+    /// Passes the lines written since the last call to a callback; if the job is over, up to the end
+    /// of the log. Ends when the callback fails.
+    pub fn read_lines(
+        &mut self,
+        is_over: bool,
+        mut print: impl FnMut(&str) -> io::Result<()>,
+    ) -> io::Result<()> {
+        loop {
+            let mut lines = self.new_lines()?;
+            let at_end = !is_over || lines.is_empty();
+            if is_over && at_end {
+                lines.extend(self.last_line());
+            }
+            if lines.iter().try_for_each(|line| print(line)).is_err() || at_end {
+                return Ok(());
+            }
+        }
+    }
+
+    fn new_lines(&mut self) -> io::Result<Vec<String>> {
         let mut file = match File::open(&self.path) {
             // The file has moved: the job has ended.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -107,7 +172,7 @@ impl Log {
     }
 
     /// The last line, if it has no line end.
-    pub fn last_line(&mut self) -> Option<String> {
+    fn last_line(&mut self) -> Option<String> {
         (!self.partial_line.is_empty()).then(|| self.end_line())
     }
 
@@ -119,9 +184,8 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
+    use std::io::Write;
 
     #[test]
     fn a_log_is_read_line_by_line_as_it_grows() {
