@@ -1,7 +1,6 @@
 //! `rialto`: one binary to run, use and administer a hub.
 
 mod commands;
-mod exit;
 
 use std::process::ExitCode;
 

@@ -5,10 +5,7 @@ use std::collections::HashMap;
 use rialto_client::CallError;
 
 use super::context::Context;
-use super::error::CliError;
-use super::hub_options::HubOptions;
-use super::key_file;
-use super::v1::V1;
+use super::{CliError, CliResult, HubOptions, V1, key_file};
 
 /// Pages of the hub's list searched for a name.
 const PAGES_MAX: usize = 10;
@@ -17,7 +14,7 @@ const LOOKED_UP_MAX: usize = 50;
 
 /// The hub's name of an agent. An agent of this machine is known by the name it runs under; others
 /// by any alias in a protocol, or by their display name if it is unique.
-pub async fn resolve_agent(options: &HubOptions, api: &V1, name: &str) -> Result<String, CliError> {
+pub async fn resolve_agent(options: &HubOptions, api: &V1, name: &str) -> CliResult<String> {
     let key = options.context()?.agent_key_path(name)?.filter(|path| path.exists());
     let keys = key.map(|path| key_file::load(&path)).transpose()?;
     if let Some(id) = keys.and_then(|keys| keys.agent_id) {
@@ -38,7 +35,7 @@ pub fn single_number(
     name: &str,
     numbers: &[u64],
     describe: impl Fn(&u64) -> String,
-) -> Result<String, CliError> {
+) -> CliResult<String> {
     match numbers {
         [] => Ok(name.to_owned()),
         [number] => Ok(number.to_string()),

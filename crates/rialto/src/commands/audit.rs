@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use rialto_engine::audit::Report;
 use rialto_engine::store::StoreError;
 
-use super::error::CliError;
-use super::output;
-use crate::exit::Exit;
+use super::{CliError, Exit, output};
 
 #[derive(clap::Args)]
 pub struct Args {

@@ -9,9 +9,7 @@ use rialto_engine::secret::{self, ENV_VAR, HubSecret};
 use rialto_engine::store::StoreError;
 use serde_json::json;
 
-use super::error::CliError;
-use super::output;
-use crate::exit::Exit;
+use super::{CliError, CliResult, Exit, output};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -33,7 +31,7 @@ pub fn run(args: &Args) -> Exit {
     create_backup(args).unwrap_or_else(|cli_error| cli_error.report(args.json))
 }
 
-fn create_backup(args: &Args) -> Result<Exit, CliError> {
+fn create_backup(args: &Args) -> CliResult {
     if let Some(key) = &args.hub_key {
         HubSecret::export_file(&args.data, key).map_err(BackupError::from).map_err(backup_error)?;
     }
@@ -124,7 +122,7 @@ pub fn run_restore(args: &RestoreArgs) -> Exit {
     restore_backup(args).unwrap_or_else(|cli_error| cli_error.report(args.json))
 }
 
-fn restore_backup(args: &RestoreArgs) -> Result<Exit, CliError> {
+fn restore_backup(args: &RestoreArgs) -> CliResult {
     let secret = match &args.hub_key {
         Some(path) => SecretSource::File(path),
         None if args.new_hub_key => SecretSource::New,

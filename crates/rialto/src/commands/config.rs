@@ -6,9 +6,7 @@ use clap::Subcommand;
 use rialto_hub::config::{LoadedConfig, Profile};
 use serde_json::json;
 
-use super::error::CliError;
-use super::output;
-use crate::exit::Exit;
+use super::{CliError, CliResult, Exit, output};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -41,7 +39,7 @@ pub fn run(args: Args) -> Exit {
     print_config(&args).unwrap_or_else(|cli_error| cli_error.report(args.json))
 }
 
-fn print_config(args: &Args) -> Result<Exit, CliError> {
+fn print_config(args: &Args) -> CliResult {
     let profile = match args.verb {
         Verb::Show { dev: true, .. } => Profile::Dev,
         Verb::Show { .. } | Verb::Check => Profile::Serve,

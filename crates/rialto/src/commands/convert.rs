@@ -7,11 +7,9 @@ use rialto_core::alias::Protocol;
 use rialto_protocols::adapter::fidelity::{Conversion, Note, convert};
 use serde::Serialize;
 
-use super::error::CliError;
 use super::notes::{NoteRow, table};
 use super::time::now;
-use super::{input, output};
-use crate::exit::Exit;
+use super::{CliError, CliResult, Exit, input, output};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -45,7 +43,7 @@ pub fn run(args: &Args) -> Exit {
     convert_file(args).unwrap_or_else(|cli_error| cli_error.report(args.json))
 }
 
-fn convert_file(args: &Args) -> Result<Exit, CliError> {
+fn convert_file(args: &Args) -> CliResult {
     let next = "name a file that contains a request, or pipe it in";
     let request = input::read_input(&args.file, input::read_bytes, next)?;
     let Conversion { source, target, notes } = convert(args.from, args.to, &request, now())

@@ -12,8 +12,7 @@ use rialto_hub::v1::HistoryReader;
 use serde_json::{Value, json};
 
 use super::context::DEFAULT_HUB;
-use super::{init, output, print_error, serve};
-use crate::exit::Exit;
+use super::{Exit, init, output, print_error, serve};
 
 /// Lines of the history read at once.
 const PAGE: usize = 256;
@@ -54,7 +53,7 @@ pub fn run(args: Args) -> Exit {
     serve::run_hub(&source, |hub| {
         let (url, address) = (hub.url.clone(), hub.address);
         // The hub keeps running if standard output is closed.
-        let _ = output::print_line(&greeting(&url, hub.new_operator_key.as_deref()));
+        output::print_data(greeting(&url, hub.new_operator_key.as_deref()));
         if !args.quiet {
             tokio::spawn(print_history(hub.engine.clone()));
         }
@@ -184,7 +183,7 @@ mod tests {
             {"event":"job_opened","job":"f81d"},
             {"event":"job_assigned","job":"f81d","worker":3,"cause":null},
             {"event":"granted","owner":"a\u001bb","amount":1.50}]}"#;
-        let wanted = [
+        let expected = [
             "14:15:09  job opened  job=f81d",
             "14:15:09  job assigned  job=f81d  worker=3",
             "14:15:09  granted  amount=1.5  owner=a\\u{1b}b",
@@ -196,7 +195,7 @@ mod tests {
             parts[2..].sort_unstable();
             *line = parts.join("  ");
         }
-        assert_eq!(lines, wanted);
+        assert_eq!(lines, expected);
         assert!(describe("nonsense").is_empty());
     }
 }

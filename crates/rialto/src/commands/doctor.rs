@@ -10,12 +10,9 @@ use rialto_client::{CallError, Hub};
 use serde_json::{Value, json};
 
 use super::context::{Context, Home};
-use super::error::CliError;
-use super::hub_options::{HubOptions, is_agent_unknown};
-use super::key_file;
-use super::output::{self, escape_line};
-use super::v1::{CallerView, V1, millionths};
-use crate::exit::Exit;
+use super::hub_options::is_agent_unknown;
+use super::v1::{CallerView, millionths};
+use super::{CliError, CliResult, Exit, HubOptions, V1, escape_line, key_file, output};
 
 /// Time limit for a healthy hub.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -81,7 +78,7 @@ pub fn run(args: &Args) -> Exit {
     args.options.run(run_checks(&args.options))
 }
 
-async fn run_checks(options: &HubOptions) -> Result<Exit, CliError> {
+async fn run_checks(options: &HubOptions) -> CliResult {
     let context = options.context();
     let mut checks = vec![check_home(context.as_ref().ok()), check_context(context)];
     match options.client() {
@@ -137,16 +134,18 @@ fn check_home(context: Option<&Context>) -> HealthCheck {
 }
 
 /// Whether users other than the owner have any access.
+#[cfg(unix)]
 fn is_open(path: &Path) -> bool {
-    #[cfg(unix)]
-    return std::fs::metadata(path).is_ok_and(|about| {
-        std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o077 != 0
-    });
-    #[cfg(not(unix))]
-    return false;
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|about| about.permissions().mode() & 0o077 != 0)
 }
 
-fn check_context(context: Result<Context, CliError>) -> HealthCheck {
+#[cfg(not(unix))]
+fn is_open(_: &Path) -> bool {
+    false
+}
+
+fn check_context(context: CliResult<Context>) -> HealthCheck {
     match context {
         Err(error) => HealthCheck::from_error("context", error),
         Ok(context) if !context.is_saved() => {
@@ -293,7 +292,7 @@ async fn agent_checks(options: &HubOptions, base: &str) -> Vec<HealthCheck> {
     checks
 }
 
-async fn check_agent(context: &Context, name: &str) -> Result<HealthCheck, CliError> {
+async fn check_agent(context: &Context, name: &str) -> CliResult<HealthCheck> {
     let Some(path) = context.agent_key_path(name)?.filter(|path| path.exists()) else {
         let next = format!("`rialto agent run --name {name}` registers it");
         return Ok(HealthCheck::warn("agent", format!("{name} has no key yet"), next));

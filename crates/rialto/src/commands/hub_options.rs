@@ -12,14 +12,13 @@ use rialto_client::registry::{self, Registration};
 use rialto_client::relay::Server;
 use rialto_client::{CallError, Hub};
 
-use super::agent_names;
 use super::context::{Context, DEFAULT_HUB, home};
-use super::error::{BAD_KEY, CliError, KeySource};
-use super::key_file::{self, KeyFile};
-use super::output::{self, escape_line};
-use super::v1::{V1, encode_part, unreadable};
-use super::{print_error, runtime};
-use crate::exit::Exit;
+use super::error::{BAD_KEY, KeySource};
+use super::v1::{encode_part, unreadable};
+use super::{
+    CliError, CliResult, Exit, KeyFile, V1, agent_names, escape_line, key_file, output,
+    print_error, runtime,
+};
 
 /// Hint for a hub that does not know the caller's key.
 const NEW_HUB: &str = "the hub may have been reset (`rialto dev` starts empty each time); the next `rialto job post` registers you again";
@@ -77,7 +76,7 @@ pub enum KeyOrigin {
 impl KeyOrigin {
     /// Saves a key in place of the old one and returns where; `None` for a key from the
     /// environment.
-    pub fn save_key(&self, keys: &KeyFile) -> Result<Option<String>, CliError> {
+    pub fn save_key(&self, keys: &KeyFile) -> CliResult<Option<String>> {
         match self {
             Self::Variable => Ok(None),
             Self::Context(context) => {
@@ -117,7 +116,7 @@ impl HubOptions {
 
     /// The key to use, if there is one: from the named file or agent, or else from the first
     /// variable that is set, or else from the context.
-    pub fn load_key_from(&self, variables: &[&str]) -> Result<Option<KeyFile>, CliError> {
+    pub fn load_key_from(&self, variables: &[&str]) -> CliResult<Option<KeyFile>> {
         if let Some(name) = &self.acting {
             return self.load_agent_key(name).map(Some);
         }
@@ -152,7 +151,7 @@ impl HubOptions {
     }
 
     /// The key of an agent of this machine.
-    fn load_agent_key(&self, name: &str) -> Result<KeyFile, CliError> {
+    fn load_agent_key(&self, name: &str) -> CliResult<KeyFile> {
         let (context, path) = (self.context()?, self.agent_key_path(name)?);
         self.set_key_source(|| KeySource {
             key: format!("the key of {name} in {}", path.display()),
@@ -163,26 +162,26 @@ impl HubOptions {
     }
 
     /// The key file of an agent of this machine.
-    fn agent_key_path(&self, name: &str) -> Result<PathBuf, CliError> {
+    fn agent_key_path(&self, name: &str) -> CliResult<PathBuf> {
         let context = self.context()?;
         let path = context.agent_key_path(name)?.filter(|path| path.exists());
         path.map_or_else(|| Err(agent_names::unknown_agent(&context, name)), Ok)
     }
 
     /// Rejects `--as` for commands that do not act as an agent.
-    pub fn reject_acting(&self, why: &str) -> Result<(), CliError> {
+    pub fn reject_acting(&self, why: &str) -> CliResult<()> {
         self.acting.as_ref().map_or(Ok(()), |name| {
             Err(CliError::usage(format!("--as {name} cannot be used with this command"), why))
         })
     }
 
     /// The caller's key.
-    pub fn load_key(&self) -> Result<Option<KeyFile>, CliError> {
+    pub fn load_key(&self) -> CliResult<Option<KeyFile>> {
         self.load_key_from(&[KEY_VARIABLE])
     }
 
     /// Where that key comes from.
-    pub fn key_origin(&self) -> Result<KeyOrigin, CliError> {
+    pub fn key_origin(&self) -> CliResult<KeyOrigin> {
         if let Some(name) = &self.acting {
             return self.agent_key_path(name).map(KeyOrigin::File);
         }
@@ -201,13 +200,13 @@ impl HubOptions {
     }
 
     /// The context of this call: the named or current one, or the one of the given hub.
-    pub fn context(&self) -> Result<Context, CliError> {
+    pub fn context(&self) -> CliResult<Context> {
         let context = self.context_for(self.hub.as_deref())?;
         Ok(self.remember(context))
     }
 
     /// The named or current context if it is for this hub, or else the hub's own context.
-    pub fn context_for(&self, hub: Option<&str>) -> Result<Context, CliError> {
+    pub fn context_for(&self, hub: Option<&str>) -> CliResult<Context> {
         let context = Context::current(self.context.as_deref())?;
         match hub {
             Some(hub) if !home::is_same_hub(hub, context.hub()) => Context::for_hub(hub),
@@ -221,12 +220,12 @@ impl HubOptions {
     }
 
     /// A client for the hub, with the caller's key if there is one.
-    pub fn client(&self) -> Result<(V1, Option<KeyFile>), CliError> {
+    pub fn client(&self) -> CliResult<(V1, Option<KeyFile>)> {
         self.client_from(&[KEY_VARIABLE])
     }
 
     /// The same, with a key from one of these variables.
-    pub fn client_from(&self, variables: &[&str]) -> Result<(V1, Option<KeyFile>), CliError> {
+    pub fn client_from(&self, variables: &[&str]) -> CliResult<(V1, Option<KeyFile>)> {
         let keys = self.load_key_from(variables)?;
         let hub = Hub::new(self.hub_url(keys.as_ref()))?;
         let hub = keys.as_ref().map_or(hub.clone(), |keys| hub.with_key(keys.key.reveal()));
@@ -234,13 +233,13 @@ impl HubOptions {
     }
 
     /// The same, for commands that require a key.
-    pub fn client_with_key(&self) -> Result<(V1, KeyFile), CliError> {
+    pub fn client_with_key(&self) -> CliResult<(V1, KeyFile)> {
         let (hub, keys) = self.client()?;
         Ok((hub, keys.ok_or_else(CliError::no_key)?))
     }
 
     /// The same. A caller without a key is registered first, and the key is saved in the context.
-    pub async fn client_or_register(&self) -> Result<(V1, KeyFile), CliError> {
+    pub async fn client_or_register(&self) -> CliResult<(V1, KeyFile)> {
         let (api, keys) = self.client()?;
         let base = api.0.base();
         let context = self.context_for(Some(base))?;
@@ -260,14 +259,14 @@ impl HubOptions {
     }
 
     /// A client for the relay server, with the caller's key if there is one.
-    pub async fn relay_server(&self) -> Result<Server, CliError> {
+    pub async fn relay_server(&self) -> CliResult<Server> {
         let keys = self.load_key()?;
         let server = Server::discover(self.hub_url(keys.as_ref())).await?;
         Ok(keys.map_or(server.clone(), |keys| server.with_key(keys.key)))
     }
 
     /// Runs a command and reports its error.
-    pub fn run(&self, work: impl Future<Output = Result<Exit, CliError>>) -> Exit {
+    pub fn run(&self, work: impl Future<Output = CliResult>) -> Exit {
         match runtime() {
             Err(error) => print_error(error),
             Ok(runtime) => runtime.block_on(work).unwrap_or_else(|cli_error| {
@@ -286,7 +285,7 @@ fn env_var(name: &str) -> Option<String> {
 const NAME_MAX: usize = 32;
 
 /// Registers the caller, saves the key, and reports it on standard error.
-async fn register_requester(base: &str, context: &Context) -> Result<KeyFile, CliError> {
+async fn register_requester(base: &str, context: &Context) -> CliResult<KeyFile> {
     // First of all: do not request a key that cannot be saved.
     context.ensure_dir()?;
     let name = login_name();
@@ -307,7 +306,7 @@ async fn register_requester(base: &str, context: &Context) -> Result<KeyFile, Cl
 
 /// Whether the hub does not know the agent of a saved key: it was reset, as `rialto dev` is at each
 /// start. A revoked key belongs to an agent that the hub knows.
-pub async fn is_agent_unknown(api: &V1, keys: &KeyFile) -> Result<bool, CliError> {
+pub async fn is_agent_unknown(api: &V1, keys: &KeyFile) -> CliResult<bool> {
     let (Err(CallError::Refused { status: 401, .. }), Some(id)) =
         (api.me().await, keys.agent_id.as_deref())
     else {
@@ -333,7 +332,7 @@ fn clean_name(name: &str) -> String {
 }
 
 /// An account name for a new owner. Random digits keep equal names apart.
-pub fn generate_owner_name(name: &str) -> Result<String, CliError> {
+pub fn generate_owner_name(name: &str) -> CliResult<String> {
     let number = getrandom::u32()
         .map_err(|error| CliError::no_randomness(error, "set the account with --owner"))?;
     Ok(format!("{name}-{number:08x}"))

@@ -8,9 +8,7 @@ use clap::Subcommand;
 use rialto_client::agent::slug;
 use serde_json::json;
 
-use super::error::CliError;
-use super::output;
-use crate::exit::Exit;
+use super::{CliError, CliResult, Exit, output};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -53,12 +51,12 @@ fn agent_name(text: &str) -> Result<String, String> {
 
 /// The name of the agent that a folder's test runs: different in each folder, since a name belongs
 /// to one folder.
-fn test_name(name: &str) -> Result<String, CliError> {
+fn test_name(name: &str) -> CliResult<String> {
     let number = getrandom::u32().map_err(|error| CliError::no_randomness(error, "try again"))?;
     Ok(format!("{}-test-{number:08x}", slug(name)))
 }
 
-fn create_agent(lang: Lang, dir: &Path, name: &str, as_json: bool) -> Result<Exit, CliError> {
+fn create_agent(lang: Lang, dir: &Path, name: &str, as_json: bool) -> CliResult {
     let files = lang.files(name, &test_name(name)?);
     // All or nothing: part of the files beside existing ones would be useless.
     if let Some(existing) = files.iter().map(|(name, _)| dir.join(name)).find(|path| path.exists())
@@ -91,7 +89,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-fn write(path: &Path, text: &str) -> Result<(), CliError> {
+fn write(path: &Path, text: &str) -> CliResult<()> {
     let above = path.parent().map_or(Ok(()), fs::create_dir_all);
     let made = above.and_then(|()| OpenOptions::new().write(true).create_new(true).open(path));
     made.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
@@ -183,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_directory_is_entered_whatever_it_is_called() {
-        for (name, wanted) in [
+        for (name, expected) in [
             ("./my-agent", "./my-agent"),
             ("my agent", "'my agent'"),
             ("it's", r"'it'\''s'"),
@@ -191,7 +189,7 @@ mod tests {
             ("-x", "./-x"),
             ("~me", "./~me"),
         ] {
-            assert_eq!(quoted(name), wanted);
+            assert_eq!(quoted(name), expected);
         }
     }
 }

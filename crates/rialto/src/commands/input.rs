@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde_json::value::RawValue;
 
-use super::error::CliError;
 use super::output::shorten;
+use super::{CliError, CliResult};
 
 /// The maximum length; no hub accepts more.
 const BYTES_MAX: u64 = 16 << 20;
@@ -15,7 +15,7 @@ const BYTES_MAX: u64 = 16 << 20;
 const SHOWN_MAX: usize = 40;
 
 /// Reads the value of a flag: JSON text, `@FILE`, or `-` for standard input.
-pub fn read_json(flag: &str, given: &str) -> Result<Box<RawValue>, CliError> {
+pub fn read_json(flag: &str, given: &str) -> CliResult<Box<RawValue>> {
     let (from, text) = match given.strip_prefix('@') {
         Some(path) => (path, File::open(path).and_then(read_text)),
         None if given == "-" => ("standard input", read_text(io::stdin().lock())),
@@ -36,7 +36,7 @@ pub fn read_input<T>(
     path: &Path,
     read: fn(Box<dyn Read>) -> io::Result<T>,
     next: &str,
-) -> Result<T, CliError> {
+) -> CliResult<T> {
     let source: io::Result<Box<dyn Read>> = if path.as_os_str() == "-" {
         Ok(Box::new(io::stdin()))
     } else {
@@ -71,7 +71,7 @@ fn beginning(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Exit;
+    use crate::commands::Exit;
 
     #[test]
     fn json_is_taken_as_it_was_typed() {

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 pub use rialto_client::KeyFile;
 use tempfile::NamedTempFile;
 
-use crate::commands::error::CliError;
-use crate::exit::Exit;
+use super::{CliError, CliResult, Exit};
 
 /// A file reserved for a key; removed again unless a key is written.
 pub struct ReservedKeyFile {
@@ -19,12 +18,12 @@ pub struct ReservedKeyFile {
 }
 
 /// Reads a key file.
-pub fn load(path: &Path) -> Result<KeyFile, CliError> {
+pub fn load(path: &Path) -> CliResult<KeyFile> {
     KeyFile::load(path).map_err(|error| read_error(path, &error))
 }
 
 /// The key of a variable. Only plain characters can be sent to a hub.
-pub fn from_variable(name: &str, value: &str) -> Result<KeyFile, CliError> {
+pub fn from_variable(name: &str, value: &str) -> CliResult<KeyFile> {
     let key = value.trim();
     if key.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(KeyFile::from_key(key));
@@ -47,18 +46,12 @@ pub fn read_error(path: &Path, error: &io::Error) -> CliError {
 
 impl ReservedKeyFile {
     /// Creates an empty file that only its owner can read; an existing file is not touched.
-    pub fn new(path: &Path) -> Result<Self, CliError> {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        match options.open(path) {
-            Ok(file) => Ok(Self { path: path.to_owned(), file, filled: false }),
-            Err(error) => {
-                let message = format!("cannot create {}: {error}", path.display());
-                Err(CliError::usage(message, "name a file that does not exist yet"))
-            }
-        }
+    pub fn new(path: &Path) -> CliResult<Self> {
+        let file = open_options().create_new(true).open(path).map_err(|error| {
+            let message = format!("cannot create {}: {error}", path.display());
+            CliError::usage(message, "name a file that does not exist yet")
+        })?;
+        Ok(Self { path: path.to_owned(), file, filled: false })
     }
 
     /// Writes the key and keeps the file.
@@ -93,12 +86,18 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Opens an empty lock file and creates it if it does not exist.
-pub fn open_lock_file(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
+/// Options to create and write a file that only the owner can read.
+fn open_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.create(true).truncate(false).write(true).open(path)
+    options.write(true);
+    options
+}
+
+/// Opens an empty lock file and creates it if it does not exist.
+pub fn open_lock_file(path: &Path) -> io::Result<File> {
+    open_options().create(true).truncate(false).open(path)
 }
 
 /// Writes or replaces a file atomically: readers see the old text or the new one.

@@ -14,13 +14,9 @@ use rialto_engine::delivery::egress::USER_AGENT;
 use rialto_engine::delivery::signature::{ID_HEADER, WebhookSecret, sign};
 use serde_json::{Value, json};
 
-use super::error::CliError;
-use super::hub_options::HubOptions;
-use super::key_file::KeyFile;
-use super::output::{self, escape_line};
 use super::time::now;
-use super::v1::{DeliveryRequest, V1};
-use crate::exit::Exit;
+use super::v1::DeliveryRequest;
+use super::{CliError, CliResult, Exit, HubOptions, KeyFile, V1, escape_line, output};
 
 /// Retry policy for a program that did not accept a notice.
 const RETRY: RetryPolicy = RetryPolicy {
@@ -53,7 +49,7 @@ pub fn run(args: &Args) -> Exit {
     args.options.run(listen(args))
 }
 
-async fn listen(args: &Args) -> Result<Exit, CliError> {
+async fn listen(args: &Args) -> CliResult {
     let (api, KeyFile { webhook_secret: known, .. }) = args.options.client_with_key()?;
     let target = match &args.forward_to {
         Some(url) => {
@@ -99,18 +95,13 @@ async fn listen(args: &Args) -> Result<Exit, CliError> {
 
 /// Posts a notice until it is accepted, however long that takes. Returns the status, or `None` for
 /// a notice that endpoints do not get.
-async fn deliver(
-    api: &V1,
-    target: &Target,
-    notice: &ForwardedNotice,
-) -> Result<Option<u16>, CliError> {
+async fn deliver(api: &V1, target: &Target, notice: &ForwardedNotice) -> CliResult<Option<u16>> {
     let mut failures = 0;
     loop {
         let why = match target.post(api, notice.position).await {
             Ok(None) => return Ok(None),
-            Ok(Some(DeliveryResult::Accepted(status))) => return Ok(Some(status)),
-            Ok(Some(DeliveryResult::Rejected(status))) => format!("answered {status}"),
-            Ok(Some(DeliveryResult::NoAnswer(why))) => why,
+            Ok(Some(Ok(status))) => return Ok(Some(status)),
+            Ok(Some(Err(why))) => why,
             // The hub may come back; the notice stays unacknowledged until then.
             Err(error) if error.min_retry_delay().is_some() => error.to_string(),
             Err(error) => return Err(error.into()),
@@ -171,16 +162,12 @@ struct Target {
     secret: Option<WebhookSecret>,
 }
 
-/// The program's answer to a notice.
-enum DeliveryResult {
-    Accepted(u16),
-    Rejected(u16),
-    NoAnswer(String),
-}
+/// The status with which the program accepted a notice, or why it did not.
+type DeliveryResult = Result<u16, String>;
 
 impl Target {
     /// A program at a URL.
-    fn new(url: &str, secret: Option<WebhookSecret>) -> Result<Self, CliError> {
+    fn new(url: &str, secret: Option<WebhookSecret>) -> CliResult<Self> {
         let wrong = |why: String| {
             CliError::usage(why, "write it like --forward-to http://127.0.0.1:3000/hook")
         };
@@ -203,12 +190,10 @@ impl Target {
             request = request.header(name, value);
         }
         Ok(Some(match request.body(delivery.body).send().await {
-            Ok(answer) if answer.status().is_success() => {
-                DeliveryResult::Accepted(answer.status().as_u16())
-            }
-            Ok(answer) => DeliveryResult::Rejected(answer.status().as_u16()),
-            Err(error) if error.is_timeout() => DeliveryResult::NoAnswer("timed out".to_owned()),
-            Err(error) => DeliveryResult::NoAnswer(root_cause(&error.without_url())),
+            Ok(answer) if answer.status().is_success() => Ok(answer.status().as_u16()),
+            Ok(answer) => Err(format!("answered {}", answer.status().as_u16())),
+            Err(error) if error.is_timeout() => Err("timed out".to_owned()),
+            Err(error) => Err(root_cause(&error.without_url())),
         }))
     }
 
@@ -233,11 +218,11 @@ mod tests {
     fn a_notice_is_one_line_or_one_document() {
         let data = r#"{"position":4,"kind":"ended","at":"2026-01-01T00:00:00Z","job":"j"}"#;
         let notice = Notice { position: 4, kind: "ended".to_owned(), data: data.to_owned() };
-        let told = ForwardedNotice::from(notice);
-        assert_eq!(told.line(Some(204), false), "2026-01-01T00:00:00Z  ended  204  j");
-        let document: Value = serde_json::from_str(&told.line(Some(204), true)).expect("JSON");
+        let notice = ForwardedNotice::from(notice);
+        assert_eq!(notice.line(Some(204), false), "2026-01-01T00:00:00Z  ended  204  j");
+        let document: Value = serde_json::from_str(&notice.line(Some(204), true)).expect("JSON");
         assert_eq!((&document["position"], &document["status"]), (&json!(4), &json!(204)));
-        assert_eq!(told.line(None, false), "2026-01-01T00:00:00Z  ended  not sent  j");
-        assert_eq!(told.data, data);
+        assert_eq!(notice.line(None, false), "2026-01-01T00:00:00Z  ended  not sent  j");
+        assert_eq!(notice.data, data);
     }
 }

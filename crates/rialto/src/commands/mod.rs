@@ -36,8 +36,15 @@ use std::process::ExitCode;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::exit::Exit;
-use error::CliError;
+use error::{CliError, Exit};
+use hub_options::HubOptions;
+use key_file::KeyFile;
+use output::escape_line;
+use table::{Column, Table};
+use v1::{Answer, V1};
+
+/// What a command returns: how it ended, or why it failed.
+type CliResult<T = Exit> = Result<T, CliError>;
 
 /// What follows after the help of each command: a line with its path, its examples, and perhaps more.
 const HELP: &str = include_str!("help.txt");
@@ -174,9 +181,9 @@ fn help_for(typed: impl Iterator<Item = String>) -> String {
     let mut command = Cli::command();
     let mut path = "rialto".to_owned();
     for word in typed {
-        let Some(found) = command.find_subcommand(&word) else { continue };
+        let Some(subcommand) = command.find_subcommand(&word) else { continue };
         path = format!("{path} {word}");
-        command = found.clone();
+        command = subcommand.clone();
     }
     format!("`{path} --help` shows its usage")
 }

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::output::{escape_line, shorten};
+use super::escape_line;
+use super::output::shorten;
 
 /// Characters of a value that are shown.
 const VALUE_MAX: usize = 48;
@@ -61,10 +62,10 @@ mod tests {
             {"field":"/x","part":"extra","fate":"dropped","value":1,"why":"no\nplace"},
             {"field":"/time","part":"time","fate":"defaulted","value":1.50}]"#;
         let rows: Vec<NoteRow> = serde_json::from_str(notes).expect("notes");
-        let wanted = "  /job_id  renamed    → /id  \"b\"\n  \
+        let expected = "  /job_id  renamed    → /id  \"b\"\n  \
                       /x       dropped    no\\nplace\n  \
                       /time    defaulted  1.50";
-        assert_eq!(table(&rows), wanted);
+        assert_eq!(table(&rows), expected);
         assert_eq!(table(&[]), "");
     }
 

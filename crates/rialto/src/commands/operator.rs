@@ -15,13 +15,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::agent_names::{is_alias, single_number};
-use super::error::CliError;
-use super::hub_options::HubOptions;
-use super::output::{self, escape_line};
-use super::table::{Column, Table};
-use super::v1::{JobView, OperatorAgentView, V1, parse_json};
-use super::wallet;
-use crate::exit::Exit;
+use super::v1::{JobView, OperatorAgentView, parse_json};
+use super::{
+    CliError, CliResult, Column, Exit, HubOptions, Table, V1, escape_line, output, wallet,
+};
 
 /// Variables for the operator key, the specific one first.
 pub const VARIABLES: [&str; 2] = ["RIALTO_OPERATOR_KEY", "RIALTO_KEY"];
@@ -138,7 +135,7 @@ pub fn run(args: &Args) -> Exit {
 }
 
 /// A client with the operator key. An agent's key is not sent.
-pub fn client(options: &HubOptions) -> Result<V1, CliError> {
+pub fn client(options: &HubOptions) -> CliResult<V1> {
     let (api, keys) = options.client_from(&VARIABLES)?;
     let next = "set RIALTO_OPERATOR_KEY or pass a file with --key-file; a lost key is replaced with \
                 `rialto operator key rotate --data DIR` while the hub is stopped";
@@ -150,10 +147,10 @@ pub fn client(options: &HubOptions) -> Result<V1, CliError> {
     }
 }
 
-async fn stats(options: &HubOptions) -> Result<Exit, CliError> {
+async fn stats(options: &HubOptions) -> CliResult {
     let answer = client(options)?.stats().await?;
     if options.json {
-        return Ok(output::print(true, answer.text, String::new));
+        return Ok(output::print_data(answer.text));
     }
     for (name, value) in &answer.parse()? {
         let text = if name == "memory" {
@@ -211,7 +208,7 @@ fn format_bytes(bytes: u64) -> String {
     }
 }
 
-async fn jobs(options: &HubOptions, state: &str, limit: u32) -> Result<Exit, CliError> {
+async fn jobs(options: &HubOptions, state: &str, limit: u32) -> CliResult {
     let jobs = client(options)?.operator_jobs(state).take(limit).await?;
     if options.json {
         return Ok(output::print_list(jobs.iter().map(|job| job.text.as_str())));
@@ -236,7 +233,7 @@ async fn jobs(options: &HubOptions, state: &str, limit: u32) -> Result<Exit, Cli
     Ok(table.print())
 }
 
-async fn agents(options: &HubOptions, state: Option<&str>, limit: u32) -> Result<Exit, CliError> {
+async fn agents(options: &HubOptions, state: Option<&str>, limit: u32) -> CliResult {
     let agents = client(options)?.operator_agents(state).take(limit).await?;
     if options.json {
         return Ok(output::print_list(agents.iter().map(|agent| agent.text.as_str())));
@@ -261,7 +258,7 @@ async fn agents(options: &HubOptions, state: Option<&str>, limit: u32) -> Result
     Ok(table.print())
 }
 
-async fn burn(options: &HubOptions, owner: &str, amount: &str) -> Result<Exit, CliError> {
+async fn burn(options: &HubOptions, owner: &str, amount: &str) -> CliResult {
     let amount = wallet::parse_amount(amount, 6)?;
     wallet::print_account(options, &client(options)?.burn(owner, amount).await?)
 }
@@ -273,7 +270,7 @@ async fn moderate(
     owner: Option<&str>,
     action: &str,
     describe: impl Fn(&str) -> String,
-) -> Result<Exit, CliError> {
+) -> CliResult {
     let api = client(options)?;
     let (kind, name, id) = match (owner, agent.unwrap_or_default()) {
         (Some(owner), _) => ("owners", owner, owner.to_owned()),
@@ -288,7 +285,7 @@ async fn moderate(
 
 /// The hub's name of an agent: its number, an alias, or the name that `operator agents` shows if it
 /// is unique.
-async fn find_agent(api: &V1, name: &str) -> Result<String, CliError> {
+async fn find_agent(api: &V1, name: &str) -> CliResult<String> {
     if is_alias(api, name).await? {
         return Ok(name.to_owned());
     }
@@ -305,7 +302,7 @@ async fn find_agent(api: &V1, name: &str) -> Result<String, CliError> {
     })
 }
 
-async fn create_key(options: &HubOptions, args: &KeyArgs) -> Result<Exit, CliError> {
+async fn create_key(options: &HubOptions, args: &KeyArgs) -> CliResult {
     let retire_others = matches!(args.verb, KeyVerb::Rotate);
     let key = match &args.data {
         Some(dir) => create_key_offline(dir, retire_others)?,
@@ -318,7 +315,7 @@ async fn create_key(options: &HubOptions, args: &KeyArgs) -> Result<Exit, CliErr
 }
 
 /// Write access to the data directory is sufficient proof.
-fn create_key_offline(dir: &Path, retire_others: bool) -> Result<String, CliError> {
+fn create_key_offline(dir: &Path, retire_others: bool) -> CliResult<String> {
     let key = Key::from_random(KeyKind::Operator, OsRandom.new_key_bytes());
     let (holder, hash) = (Holder::Operator, key.hash());
     let command = Command::IssueKey { holder, hash, retire_others, by_operator: true };

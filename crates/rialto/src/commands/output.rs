@@ -5,10 +5,8 @@ use std::io::{self, IsTerminal, Write};
 
 use serde::de::DeserializeOwned;
 
-use super::error::CliError;
 use super::table::truncate;
-use super::v1::Answer;
-use crate::exit::Exit;
+use super::{Answer, CliResult, Exit};
 
 /// Prints one line; an error means that the reader has closed the pipe.
 pub fn print_line(text: &str) -> io::Result<()> {
@@ -22,11 +20,15 @@ pub fn print_text(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints a document for programs, or text for people. A closed pipe is not an error: the reader has
-/// seen enough.
-pub fn print(as_json: bool, document: impl Display, text: impl FnOnce() -> String) -> Exit {
-    let _ = print_line(&if as_json { document.to_string() } else { text() });
+/// Prints the data of a command. A closed pipe is not an error: the reader has seen enough.
+pub fn print_data(data: impl Display) -> Exit {
+    let _ = print_line(&data.to_string());
     Exit::Ok
+}
+
+/// Prints a document for programs, or text for people.
+pub fn print(as_json: bool, document: impl Display, text: impl FnOnce() -> String) -> Exit {
+    if as_json { print_data(document) } else { print_data(text()) }
 }
 
 /// Prints an answer of the hub: unchanged for programs, or its description.
@@ -34,15 +36,13 @@ pub fn print_answer<T: DeserializeOwned>(
     as_json: bool,
     answer: &Answer<T>,
     describe: impl FnOnce(T) -> String,
-) -> Result<Exit, CliError> {
-    let _ = print_line(&if as_json { answer.text.clone() } else { describe(answer.parse()?) });
-    Ok(Exit::Ok)
+) -> CliResult {
+    Ok(if as_json { print_data(&answer.text) } else { print_data(describe(answer.parse()?)) })
 }
 
 /// Prints JSON texts as one list.
 pub fn print_list<'a>(items: impl Iterator<Item = &'a str>) -> Exit {
-    let _ = print_line(&format!("[{}]", items.collect::<Vec<_>>().join(",")));
-    Exit::Ok
+    print_data(format!("[{}]", items.collect::<Vec<_>>().join(",")))
 }
 
 /// Prints a line on standard error, beside the data. A closed standard error is ignored.
@@ -282,9 +282,9 @@ mod tests {
     #[test]
     fn json_stands_on_lines_with_the_digits_it_came_with() {
         let json = r#"{"price":0.10,"big":12345678901234567890, "list":[1, {"a":null}],"none":{ },"no":[]}"#;
-        let wanted = "{\n  \"price\": 0.10,\n  \"big\": 12345678901234567890,\n  \"list\": [\n    \
+        let expected = "{\n  \"price\": 0.10,\n  \"big\": 12345678901234567890,\n  \"list\": [\n    \
                       1,\n    {\n      \"a\": null\n    }\n  ],\n  \"none\": {},\n  \"no\": []\n}";
-        assert_eq!(pretty(json), wanted);
+        assert_eq!(pretty(json), expected);
         assert_eq!(pretty("0.50"), "0.50");
     }
 

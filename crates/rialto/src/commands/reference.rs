@@ -2,8 +2,7 @@
 
 use clap_complete::Shell;
 
-use super::output;
-use crate::exit::Exit;
+use super::{Exit, output};
 
 #[derive(clap::Args)]
 pub struct CompletionsArgs {
@@ -24,5 +23,5 @@ pub fn print_completions(args: &CompletionsArgs) -> Exit {
 pub fn print_openapi() -> Exit {
     let document = rialto_hub::app::openapi::openapi_document();
     let document = serde_json::to_string_pretty(&document).unwrap_or_default();
-    output::print(true, document, String::new)
+    output::print_data(document)
 }

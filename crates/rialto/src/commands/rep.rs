@@ -7,11 +7,8 @@ use rialto_core::reputation::Score;
 use serde_json::json;
 
 use super::agent_names::resolve_agent;
-use super::error::CliError;
-use super::hub_options::HubOptions;
-use super::output::{self, escape_line};
-use super::v1::{Answer, OpenclawScore, RegistryScore, Reputation, ScoreStep, parse_millionths};
-use crate::exit::Exit;
+use super::v1::{OpenclawScore, RegistryScore, Reputation, ScoreStep, parse_millionths};
+use super::{Answer, CliError, CliResult, Exit, HubOptions, escape_line, output};
 
 /// 1.0 in millionths.
 const ONE: i64 = 1_000_000;
@@ -63,7 +60,7 @@ pub fn run(args: &Args) -> Exit {
 }
 
 /// Fetches an agent's reputation, by default the caller's.
-async fn fetch(options: &HubOptions, agent: Option<&str>) -> Result<Answer<Reputation>, CliError> {
+async fn fetch(options: &HubOptions, agent: Option<&str>) -> CliResult<Answer<Reputation>> {
     let (api, name) = match agent {
         Some(agent) => {
             let (api, _) = options.client()?;
@@ -94,7 +91,7 @@ fn describe(reputation: Reputation) -> String {
     )
 }
 
-async fn explain(options: &HubOptions, agent: Option<&str>) -> Result<Exit, CliError> {
+async fn explain(options: &HubOptions, agent: Option<&str>) -> CliResult {
     let reputation = fetch(options, agent).await?.parse()?;
     let checks = score_checks(&reputation)?;
     let sums: Vec<_> = checks.iter().map(ScoreCheck::to_json).collect();

@@ -8,8 +8,7 @@ use rialto_hub::config::{ConfigErrors, LoadedConfig, Profile};
 use rialto_hub::shutdown::Shutdown;
 use rialto_hub::telemetry;
 
-use super::{output, print_error, runtime};
-use crate::exit::Exit;
+use super::{Exit, output, print_error, runtime};
 
 /// The variable for an operator key that is not created by the hub.
 const OPERATOR_KEY: &str = "RIALTO_OPERATOR_KEY";
@@ -48,7 +47,7 @@ pub fn run(args: Args) -> Exit {
             text.push_str(&format!("\noperator key (shown only once): {key}"));
         }
         // The hub keeps running if standard output is closed.
-        let _ = output::print_line(&text);
+        output::print_data(&text);
     })
 }
 

@@ -8,8 +8,7 @@ use std::io::{self, IsTerminal};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::output;
-use crate::exit::Exit;
+use super::{Exit, output};
 
 /// Between two columns.
 const GAP: &str = "  ";
@@ -240,13 +239,13 @@ mod tests {
 
     #[test]
     fn columns_stand_below_each_other_and_nothing_is_cut_without_need() {
-        let wanted = [
+        let expected = [
             "ID  NAME                PRICE",
             "17  a rather long name   0.05",
             "9   -                   12.50",
         ];
-        assert_eq!(table().lines(None), wanted);
-        assert_eq!(table().lines(Some(80)), wanted);
+        assert_eq!(table().lines(None), expected);
+        assert_eq!(table().lines(Some(80)), expected);
     }
 
     #[test]

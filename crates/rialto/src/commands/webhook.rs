@@ -5,13 +5,8 @@ use rialto_client::CallError;
 use rialto_client::relay::WebhookSecret;
 use serde_json::json;
 
-use super::error::CliError;
-use super::hub_options::HubOptions;
-use super::key_file::KeyFile;
-use super::output;
-use super::table::{Column, Table};
-use super::v1::{Answer, DeliveryView};
-use crate::exit::Exit;
+use super::v1::DeliveryView;
+use super::{Answer, CliError, CliResult, Column, Exit, HubOptions, KeyFile, Table, output};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -53,7 +48,7 @@ pub fn run(args: &Args) -> Exit {
     }
 }
 
-async fn list(options: &HubOptions, limit: u32, delivered: bool) -> Result<Exit, CliError> {
+async fn list(options: &HubOptions, limit: u32, delivered: bool) -> CliResult {
     let (api, _) = options.client_with_key()?;
     let deliveries = api.deliveries(delivered.then_some("delivered")).take(limit).await?;
     if options.json {
@@ -82,7 +77,7 @@ fn table(deliveries: &[Answer<DeliveryView>], delivered: bool) -> Result<Table, 
     Ok(table)
 }
 
-async fn test(options: &HubOptions) -> Result<Exit, CliError> {
+async fn test(options: &HubOptions) -> CliResult {
     let (api, _) = options.client_with_key()?;
     let answer = api.test_delivery().await.map_err(|error| {
         let next = "`rialto agent register NAME --endpoint URL` registers an agent with an endpoint; `rialto listen` needs none";
@@ -91,7 +86,7 @@ async fn test(options: &HubOptions) -> Result<Exit, CliError> {
     let test = answer.parse()?;
     let status = test.status.map(|status| format!("answered {status}"));
     if options.json {
-        let _ = output::print_line(&answer.text);
+        output::print_data(&answer.text);
         return Ok(if test.delivered { Exit::Ok } else { Exit::Failed });
     }
     if !test.delivered {
@@ -104,7 +99,7 @@ async fn test(options: &HubOptions) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-async fn resend(options: &HubOptions, id: u64) -> Result<Exit, CliError> {
+async fn resend(options: &HubOptions, id: u64) -> CliResult {
     let (api, _) = options.client_with_key()?;
     let answer = api.resend(id).await.map_err(|error| {
         let next =
@@ -114,7 +109,7 @@ async fn resend(options: &HubOptions, id: u64) -> Result<Exit, CliError> {
     Ok(output::print(options.json, answer.text, || format!("{id} is being resent")))
 }
 
-async fn rotate(options: &HubOptions) -> Result<Exit, CliError> {
+async fn rotate(options: &HubOptions) -> CliResult {
     let (api, keys) = options.client_with_key()?;
     let origin = options.key_origin()?;
     // Overwrites the file with the same key: do not request a secret that cannot be saved.

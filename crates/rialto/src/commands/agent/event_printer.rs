@@ -64,7 +64,7 @@ impl EventPrinter {
 
     /// A closed pipe is not an error: the reader has seen enough.
     fn print(&self, event: &Value) {
-        let _ = output::print_line(&event.to_string());
+        output::print_data(event);
     }
 }
 

@@ -7,14 +7,10 @@ use rialto_client::relay::{AgentFilter, ListedAgent};
 use serde_json::value::RawValue;
 
 use crate::commands::agent_names::resolve_agent;
-use crate::commands::error::CliError;
-use crate::commands::hub_options::HubOptions;
-use crate::commands::output::{self, escape_line};
-use crate::commands::table::{Column, Table};
-use crate::commands::v1::{
-    AgentView, Answer, Pages, SkillView, V1, millionths, parse_json, unreadable,
+use crate::commands::v1::{AgentView, Pages, SkillView, millionths, parse_json, unreadable};
+use crate::commands::{
+    Answer, CliResult, Column, Exit, HubOptions, Table, V1, escape_line, output,
 };
-use crate::exit::Exit;
 
 /// Pages of the hub's list read for one search.
 const PAGES_MAX: usize = 50;
@@ -66,7 +62,7 @@ fn decimal(text: &str) -> Result<i64, String> {
     millionths(text).ok_or_else(|| "write a number like 0.10".to_owned())
 }
 
-pub async fn list(options: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+pub async fn list(options: &HubOptions, args: &Args) -> CliResult {
     let filter = AgentFilter {
         culture: args.culture.clone(),
         language: args.language.clone(),
@@ -97,7 +93,7 @@ fn agent_line(agent: &ListedAgent) -> String {
     words.join("  ")
 }
 
-pub async fn search(options: &HubOptions, args: &SearchArgs) -> Result<Exit, CliError> {
+pub async fn search(options: &HubOptions, args: &SearchArgs) -> CliResult {
     let (api, _) = options.client()?;
     let values = vec![
         ("q", args.query.clone()),
@@ -220,16 +216,16 @@ struct AgentDetails {
     record: Option<ListedAgent>,
 }
 
-pub async fn show(options: &HubOptions, name: &str) -> Result<Exit, CliError> {
+pub async fn show(options: &HubOptions, name: &str) -> CliResult {
     let (api, _) = options.client()?;
     let id = resolve_agent(options, &api, name).await?;
     let details = fetch_details(options, &api, &id).await?;
     let text = if options.json { details.document()? } else { details.describe()? };
-    Ok(output::print(true, text, String::new))
+    Ok(output::print_data(text))
 }
 
 /// By any name first. A relay server may know more about its own agents, and may not be a hub.
-async fn fetch_details(options: &HubOptions, api: &V1, id: &str) -> Result<AgentDetails, CliError> {
+async fn fetch_details(options: &HubOptions, api: &V1, id: &str) -> CliResult<AgentDetails> {
     let known = fetch_agent(api, id).await?;
     let agent = known.as_ref().map(Answer::parse).transpose()?;
     if agent.as_ref().is_some_and(|agent| agent.protocol != RELAY) {

@@ -8,8 +8,7 @@ mod run;
 
 use clap::Subcommand;
 
-use super::hub_options::HubOptions;
-use crate::exit::Exit;
+use super::{Exit, HubOptions};
 
 #[derive(clap::Args)]
 pub struct Args {

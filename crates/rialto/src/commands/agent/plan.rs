@@ -15,8 +15,8 @@ use serde::Deserialize;
 use super::event_printer::EventPrinter;
 use super::run::Args;
 use crate::commands::context::agents::dir_name;
-use crate::commands::error::CliError;
 use crate::commands::time::{positive_duration, to_duration};
+use crate::commands::{CliError, CliResult};
 
 /// Example for error messages about an invalid file.
 const EXAMPLE: &str = "write it like:\n\nname = \"writer\"\nconcurrency = 4\n\n[[skill]]\nname = \"summarize\"\nprice = \"0.05\"\nexec = \"python3 handler.py\"\n";
@@ -96,7 +96,7 @@ enum Program {
 }
 
 impl AgentPlan {
-    pub fn read(args: &Args) -> Result<Self, CliError> {
+    pub fn read(args: &Args) -> CliResult<Self> {
         let mut plan = match &args.skill {
             Some(_) => Self::from_flags(args)?,
             None => {
@@ -120,7 +120,7 @@ impl AgentPlan {
         Ok(plan)
     }
 
-    fn from_flags(args: &Args) -> Result<Self, CliError> {
+    fn from_flags(args: &Args) -> CliResult<Self> {
         let schema = |given: &Option<String>| {
             let text = given.as_deref().map(|given| match given.strip_prefix('@') {
                 Some(path) => read_schema_file(Path::new(path)),
@@ -151,7 +151,7 @@ impl AgentPlan {
         })
     }
 
-    fn from_file(file: AgentFile, path: &Path) -> Result<Self, CliError> {
+    fn from_file(file: AgentFile, path: &Path) -> CliResult<Self> {
         // `python3 handler.py` means the handler in the file's folder.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).to_owned();
@@ -169,7 +169,7 @@ impl AgentPlan {
             }
             Some(count) => Concurrency(count.into()),
         };
-        let skills: Result<_, CliError> =
+        let skills: CliResult<_> =
             file.skill.into_iter().map(|entry| skill_from_entry(entry, &folder)).collect();
         Ok(Self {
             name: file.name.or(first).unwrap_or_default(),
@@ -215,7 +215,7 @@ impl AgentPlan {
 }
 
 /// The programs' environment with these variables added.
-fn pass_variables(environment: Environment, names: &[String]) -> Result<Environment, CliError> {
+fn pass_variables(environment: Environment, names: &[String]) -> CliResult<Environment> {
     names.iter().try_fold(environment, |environment, name| {
         environment.pass(name).map_err(|why| {
             let next = match why {
@@ -233,7 +233,7 @@ fn find_duplicate_skill(skills: &[SkillEntry]) -> Option<&str> {
     skills.iter().map(|skill| skill.name.as_str()).find(|name| !names.insert(*name))
 }
 
-fn skill_from_entry(entry: SkillEntry, folder: &Path) -> Result<(Skill, Program), CliError> {
+fn skill_from_entry(entry: SkillEntry, folder: &Path) -> CliResult<(Skill, Program)> {
     let wrong = |why: SkillError| skill_error(&entry.name, &why);
     let mut skill = Skill::new(&entry.name, &entry.price).map_err(wrong)?;
     if let Some(schema) = &entry.input {
@@ -261,7 +261,7 @@ fn program(
     http: Option<&str>,
     persistent: bool,
     skill: &str,
-) -> Result<Program, CliError> {
+) -> CliResult<Program> {
     let no = |message: String| Err(CliError::usage(message, "write exec = \"python3 handler.py\""));
     match (exec, http) {
         (Some(command), None) if command.trim().is_empty() => {
@@ -286,7 +286,7 @@ fn skill_error(name: &str, why: &SkillError) -> CliError {
 }
 
 impl AgentFile {
-    fn load(path: &Path) -> Result<Self, CliError> {
+    fn load(path: &Path) -> CliResult<Self> {
         let shown = path.display();
         let text = fs::read_to_string(path).map_err(|error| {
             let message = format!("cannot read {shown}: {error}");
@@ -305,7 +305,7 @@ impl AgentFile {
 
 impl SchemaEntry {
     /// The schema as JSON text. Files are relative to the agent's own file.
-    fn load(&self, beside: &Path) -> Result<String, CliError> {
+    fn load(&self, beside: &Path) -> CliResult<String> {
         match self {
             Self::Inline(table) => Ok(serde_json::to_string(table).unwrap_or_default()),
             Self::File(name) => read_schema_file(&beside.join(name)),
@@ -315,7 +315,7 @@ impl SchemaEntry {
 }
 
 /// The text of a schema file.
-fn read_schema_file(path: &Path) -> Result<String, CliError> {
+fn read_schema_file(path: &Path) -> CliResult<String> {
     fs::read_to_string(path).map_err(|error| {
         let message = format!("cannot read {}: {error}", path.display());
         CliError::usage(message, "name a file that contains a JSON Schema")
@@ -338,7 +338,7 @@ mod tests {
     fn a_file_is_refused_what_flags_are_refused() {
         let skill = |more: &str| format!("[[skill]]\nname = \"a\"\nprice = \"0.05\"\n{more}\n");
         let exec = "exec = \"cat\"";
-        for (file, wanted) in [
+        for (file, expected) in [
             (skill("exec = \"cat\"\ntimeout = \"0s\""), "must be above zero"),
             (skill("exec = \" \""), "the command of a is empty"),
             (skill("http = \"http://127.0.0.1:1/\"\npersistent = true"), "a cannot be persistent"),
@@ -349,7 +349,7 @@ mod tests {
             (format!("env = [\"A=b\"]\n{}", skill(exec)), "A=b cannot be passed on"),
         ] {
             let message = refused(&file);
-            assert!(message.contains(wanted), "{message}");
+            assert!(message.contains(expected), "{message}");
         }
     }
 }

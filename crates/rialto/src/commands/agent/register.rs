@@ -10,12 +10,10 @@ use rialto_core::money::Credits;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::commands::error::CliError;
-use crate::commands::hub_options::{HubOptions, KeyOrigin, generate_owner_name};
-use crate::commands::key_file::{KeyFile, ReservedKeyFile};
-use crate::commands::output::{self, escape_line};
+use crate::commands::hub_options::{KeyOrigin, generate_owner_name};
+use crate::commands::key_file::ReservedKeyFile;
 use crate::commands::v1::{AgentView, encode_part, unreadable};
-use crate::exit::Exit;
+use crate::commands::{CliError, CliResult, Exit, HubOptions, KeyFile, escape_line, output};
 
 /// The default culture.
 const CULTURE: &str = "en";
@@ -67,7 +65,7 @@ struct RegisteredAgent {
     document: Value,
 }
 
-pub async fn register(options: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+pub async fn register(options: &HubOptions, args: &Args) -> CliResult {
     options
         .reject_acting("registering is for new agents; pass the key of another with --key-file")?;
     let keys = options.load_key()?;
@@ -126,7 +124,7 @@ fn show(options: &HubOptions, registered: RegisteredAgent, keys: Option<&KeyFile
 }
 
 /// Rejects flags that the chosen protocol does not have.
-fn reject_flags(flags: &[(&str, bool)], other: &str) -> Result<(), CliError> {
+fn reject_flags(flags: &[(&str, bool)], other: &str) -> CliResult<()> {
     let given = flags.iter().find(|(_, is_given)| *is_given);
     given.map_or(Ok(()), |(flag, _)| {
         let message = format!("{flag} is only for {other} agents");
@@ -139,7 +137,7 @@ async fn register_at_registry(
     options: &HubOptions,
     args: &Args,
     keys: Option<&KeyFile>,
-) -> Result<RegisteredAgent, CliError> {
+) -> CliResult<RegisteredAgent> {
     let flags = [("--culture", args.culture.is_some()), ("--language", !args.language.is_empty())];
     reject_flags(&flags, "relay")?;
     let owner = args.owner.clone().map_or_else(|| generate_owner_name(&args.name), Ok)?;
@@ -167,7 +165,7 @@ async fn register_at_registry(
     })
 }
 
-fn parse_skill(text: &str) -> Result<registry::SkillListing, CliError> {
+fn parse_skill(text: &str) -> CliResult<registry::SkillListing> {
     let wrong = |why: String| {
         CliError::usage(format!("--skill {text} {why}"), "write it like --skill sum=0.05")
     };
@@ -182,7 +180,7 @@ async fn register_at_relay(
     options: &HubOptions,
     args: &Args,
     keys: Option<&KeyFile>,
-) -> Result<RegisteredAgent, CliError> {
+) -> CliResult<RegisteredAgent> {
     let flags = [("--skill", !args.skill.is_empty()), ("--owner", args.owner.is_some())];
     reject_flags(&flags, "registry")?;
     let culture = args.culture.as_deref().unwrap_or(CULTURE);
@@ -208,7 +206,7 @@ async fn register_at_relay(
     })
 }
 
-pub async fn unregister(options: &HubOptions, id: Option<&str>) -> Result<Exit, CliError> {
+pub async fn unregister(options: &HubOptions, id: Option<&str>) -> CliResult {
     let (api, _) = options.client_with_key()?;
     let origin = options.key_origin()?;
     let agent = api.me().await?.agent;
@@ -234,7 +232,7 @@ pub async fn unregister(options: &HubOptions, id: Option<&str>) -> Result<Exit, 
 }
 
 /// Checks that the named agent is the one of the key.
-fn check_agent_named(agent: &AgentView, named: Option<&str>) -> Result<(), CliError> {
+fn check_agent_named(agent: &AgentView, named: Option<&str>) -> CliResult<()> {
     let own = agent.names.get(&agent.protocol).map_or("", String::as_str);
     let next = format!("`rialto agent rm {own}` removes it");
     let Some(named) = named else {
@@ -256,7 +254,7 @@ fn check_agent_named(agent: &AgentView, named: Option<&str>) -> Result<(), CliEr
     Err(CliError::conflict(message, next))
 }
 
-pub async fn rekey(options: &HubOptions) -> Result<Exit, CliError> {
+pub async fn rekey(options: &HubOptions) -> CliResult {
     let (api, keys) = options.client_with_key()?;
     let origin = options.key_origin()?;
     // Overwrites the file with the same key: do not request a key that cannot be saved.

@@ -13,11 +13,9 @@ use super::event_printer::EventPrinter;
 use super::plan::AgentPlan;
 use crate::commands::context::agents::{AgentStart, dir_name_with_digest};
 use crate::commands::context::home;
-use crate::commands::error::CliError;
-use crate::commands::hub_options::{HubOptions, KeyOrigin};
-use crate::commands::key_file;
+use crate::commands::hub_options::KeyOrigin;
 use crate::commands::time::positive_duration;
-use crate::exit::Exit;
+use crate::commands::{CliError, CliResult, Exit, HubOptions, key_file};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -69,7 +67,7 @@ pub struct Args {
 }
 
 /// Runs an agent until it is stopped.
-pub async fn run(options: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+pub async fn run(options: &HubOptions, args: &Args) -> CliResult {
     let stop = Shutdown::on_signals()
         .map_err(|error| CliError::failed(error.to_string(), "run it again"))?;
     options.reject_acting("name the agent with --name, or pass its key with --key-file")?;
@@ -96,7 +94,7 @@ pub async fn run(options: &HubOptions, args: &Args) -> Result<Exit, CliError> {
 
 /// Opens the agent's state directory: the one for its key if a key is given, or else the one for
 /// its name in its folder.
-fn open_state_dir(options: &HubOptions, plan: &AgentPlan) -> Result<StateDir, CliError> {
+fn open_state_dir(options: &HubOptions, plan: &AgentPlan) -> CliResult<StateDir> {
     let variable_key = match options.key_origin()? {
         KeyOrigin::Variable => options.load_key()?,
         KeyOrigin::File(_) | KeyOrigin::Context(_) => None,
@@ -131,7 +129,7 @@ fn open_state_dir(options: &HubOptions, plan: &AgentPlan) -> Result<StateDir, Cl
 }
 
 /// The hub to work for. A key is used only at its own hub.
-fn hub_url(options: &HubOptions) -> Result<String, CliError> {
+fn hub_url(options: &HubOptions) -> CliResult<String> {
     let keys = match &options.key_file {
         Some(path) if path.exists() => Some(key_file::load(path)?),
         _ => None,

@@ -7,8 +7,7 @@ use std::{fs, io};
 use reqwest::Url;
 
 use super::Context;
-use crate::commands::error::CliError;
-use crate::commands::key_file;
+use crate::commands::{CliError, CliResult, key_file};
 
 /// The file with the name of the current context.
 const CURRENT: &str = "current";
@@ -32,7 +31,7 @@ impl Home {
     }
 
     /// The same, or an error for commands that save something.
-    pub fn require() -> Result<Self, CliError> {
+    pub fn require() -> CliResult<Self> {
         Self::find().ok_or_else(|| {
             let message = "no home directory is set";
             CliError::usage(message, "set RIALTO_HOME")
@@ -54,7 +53,7 @@ impl Home {
     }
 
     /// The name of the current context, if one is set.
-    pub fn current(&self) -> Result<Option<String>, CliError> {
+    pub fn current(&self) -> CliResult<Option<String>> {
         let path = self.0.join(CURRENT);
         let Some(text) = read_optional(&path)? else { return Ok(None) };
         let name = text.trim().to_owned();
@@ -66,7 +65,7 @@ impl Home {
     }
 
     /// Makes a context the current one.
-    pub fn set_current(&self, name: &str) -> Result<(), CliError> {
+    pub fn set_current(&self, name: &str) -> CliResult<()> {
         let path = self.0.join(CURRENT);
         let written = key_file::create_dir(&self.0)
             .and_then(|()| key_file::write_atomically(&path, &format!("{name}\n")));
@@ -74,17 +73,17 @@ impl Home {
     }
 
     /// Makes a context the current one if there is none.
-    pub fn set_current_if_none(&self, name: &str) -> Result<(), CliError> {
+    pub fn set_current_if_none(&self, name: &str) -> CliResult<()> {
         if self.current()?.is_none() { self.set_current(name) } else { Ok(()) }
     }
 
     /// Unsets the current context.
-    pub fn clear_current(&self) -> Result<(), CliError> {
+    pub fn clear_current(&self) -> CliResult<()> {
         remove_optional(&self.0.join(CURRENT))
     }
 
     /// All saved contexts, by name.
-    pub fn contexts(&self) -> Result<Vec<Context>, CliError> {
+    pub fn contexts(&self) -> CliResult<Vec<Context>> {
         let mut names = list_dir(&self.0.join(CONTEXTS))?;
         names.retain(|name| is_valid_name(name));
         names.iter().filter_map(|name| Context::load(self, name).transpose()).collect()
@@ -92,7 +91,7 @@ impl Home {
 }
 
 /// The text of a file, if it exists.
-pub fn read_optional(path: &Path) -> Result<Option<String>, CliError> {
+pub fn read_optional(path: &Path) -> CliResult<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -101,7 +100,7 @@ pub fn read_optional(path: &Path) -> Result<Option<String>, CliError> {
 }
 
 /// Removes a file, if it exists.
-pub fn remove_optional(path: &Path) -> Result<(), CliError> {
+pub fn remove_optional(path: &Path) -> CliResult<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(write_error(path, &error)),
         _ => Ok(()),
@@ -109,7 +108,7 @@ pub fn remove_optional(path: &Path) -> Result<(), CliError> {
 }
 
 /// The sorted entries of a directory; empty if it does not exist.
-pub fn list_dir(path: &Path) -> Result<Vec<String>, CliError> {
+pub fn list_dir(path: &Path) -> CliResult<Vec<String>> {
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -142,7 +141,7 @@ pub fn is_valid_name(name: &str) -> bool {
 }
 
 /// The same, with an error for names from the command line.
-pub fn check_name(name: &str) -> Result<(), CliError> {
+pub fn check_name(name: &str) -> CliResult<()> {
     if is_valid_name(name) {
         return Ok(());
     }
@@ -161,7 +160,7 @@ pub fn slug(text: &str) -> String {
 }
 
 /// Validates a hub URL and returns it in normalized form.
-pub fn normalize(text: &str) -> Result<String, CliError> {
+pub fn normalize(text: &str) -> CliResult<String> {
     let fine = |url: &Url| {
         let plain = url.query().is_none() && url.fragment().is_none();
         let open = url.username().is_empty() && url.password().is_none();

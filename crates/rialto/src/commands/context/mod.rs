@@ -12,8 +12,7 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use super::error::CliError;
-use super::key_file::{self, KeyFile};
+use super::{CliError, CliResult, KeyFile, key_file};
 pub use home::Home;
 pub use subcommands::{Args, run};
 
@@ -39,11 +38,11 @@ struct ContextFile {
 
 impl Context {
     /// The named context, or the current one, or the implied default.
-    pub fn current(explicit: Option<&str>) -> Result<Self, CliError> {
+    pub fn current(explicit: Option<&str>) -> CliResult<Self> {
         Self::current_in(Home::find(), explicit)
     }
 
-    fn current_in(home: Option<Home>, explicit: Option<&str>) -> Result<Self, CliError> {
+    fn current_in(home: Option<Home>, explicit: Option<&str>) -> CliResult<Self> {
         explicit.map_or(Ok(()), home::check_name)?;
         let chosen = match (explicit, &home) {
             (Some(name), _) => Some(name.to_owned()),
@@ -60,7 +59,7 @@ impl Context {
     }
 
     /// The context of a hub, named after its host if none exists.
-    pub fn for_hub(hub: &str) -> Result<Self, CliError> {
+    pub fn for_hub(hub: &str) -> CliResult<Self> {
         let (hub, home) = (home::normalize(hub)?, Home::find());
         let name = home::slug(home::without_scheme(&hub));
         let saved = home.as_ref().map(|home| Self::load(home, &name)).transpose()?.flatten();
@@ -76,14 +75,14 @@ impl Context {
     }
 
     /// A context that is not saved yet.
-    fn new(home: &Home, name: &str, hub: &str) -> Result<Self, CliError> {
+    fn new(home: &Home, name: &str, hub: &str) -> CliResult<Self> {
         home::check_name(name)?;
         let hub = home::normalize(hub)?;
         Ok(Self { name: name.to_owned(), hub, home: Some(home.clone()) })
     }
 
     /// A saved context.
-    fn load(home: &Home, name: &str) -> Result<Option<Self>, CliError> {
+    fn load(home: &Home, name: &str) -> CliResult<Option<Self>> {
         let path = home.directory_of(name).join("context.toml");
         let Some(text) = home::read_optional(&path)? else { return Ok(None) };
         let file: ContextFile = toml::from_str(&text).map_err(|_| {
@@ -103,7 +102,7 @@ impl Context {
     }
 
     /// The caller's key, if one is saved.
-    pub fn load_key(&self) -> Result<Option<KeyFile>, CliError> {
+    pub fn load_key(&self) -> CliResult<Option<KeyFile>> {
         let Some(path) = self.key_path().filter(|path| path.exists()) else { return Ok(None) };
         let me = key_file::load(&path)?;
         match &me.hub {
@@ -126,14 +125,14 @@ impl Context {
     }
 
     /// Saves the caller's key in place of the previous one.
-    pub fn save_key(&self, keys: &KeyFile) -> Result<(), CliError> {
+    pub fn save_key(&self, keys: &KeyFile) -> CliResult<()> {
         let path = self.ensure_dir()?.join("me.key");
         let keys = KeyFile { hub: Some(self.hub.clone()), ..keys.clone() };
         keys.write(&path).map_err(|error| home::write_error(&path, &error))
     }
 
     /// Saves the key only if there is none yet, and returns the saved one.
-    pub fn save_key_if_none(&self, keys: &KeyFile) -> Result<KeyFile, CliError> {
+    pub fn save_key_if_none(&self, keys: &KeyFile) -> CliResult<KeyFile> {
         let path = self.ensure_dir()?.join("me.key");
         let keys = KeyFile { hub: Some(self.hub.clone()), ..keys.clone() };
         if key_file::write_new(&path, &keys.to_text())
@@ -147,7 +146,7 @@ impl Context {
 
     /// Archives the caller's key under another name. This hub does not know the key, but a hub that
     /// does may come back.
-    pub fn archive_key(&self, refused: &KeyFile) -> Result<(), CliError> {
+    pub fn archive_key(&self, refused: &KeyFile) -> CliResult<()> {
         let Some(path) = self.key_path() else { return Ok(()) };
         let unwritable = |error: io::Error| home::write_error(&path, &error);
         // If several commands notice at once, only one archives the key.
@@ -162,7 +161,7 @@ impl Context {
     }
 
     /// Removes the caller's key.
-    pub fn remove_key(&self) -> Result<(), CliError> {
+    pub fn remove_key(&self) -> CliResult<()> {
         self.key_path().map_or(Ok(()), |path| home::remove_optional(&path))
     }
 
@@ -177,7 +176,7 @@ impl Context {
 
     /// Creates the context's directory if it does not exist. A hub that is named for one command
     /// does not become the default for later ones.
-    pub fn ensure_dir(&self) -> Result<PathBuf, CliError> {
+    pub fn ensure_dir(&self) -> CliResult<PathBuf> {
         let home = self.home.clone().map_or_else(Home::require, Ok)?;
         let directory = home.directory_of(&self.name);
         if !directory.join("context.toml").exists() {
@@ -189,7 +188,7 @@ impl Context {
         Ok(directory)
     }
 
-    fn write(&self, directory: &Path) -> Result<(), CliError> {
+    fn write(&self, directory: &Path) -> CliResult<()> {
         let path = directory.join("context.toml");
         let text = toml::to_string(&ContextFile { hub: self.hub.clone() }).unwrap_or_default();
         let written =

@@ -6,12 +6,10 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::{Context, DEFAULT, Home, home, unknown_context};
-use crate::commands::error::CliError;
-use crate::commands::hub_options::{HubOptions, has_key_variable};
-use crate::commands::key_file::{self, KeyFile};
-use crate::commands::output::{self, escape_line};
-use crate::commands::table::{Column, Table};
-use crate::exit::Exit;
+use crate::commands::hub_options::has_key_variable;
+use crate::commands::{
+    CliError, CliResult, Column, Exit, HubOptions, KeyFile, Table, escape_line, key_file, output,
+};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -70,7 +68,7 @@ pub fn run(args: &Args) -> Exit {
 }
 
 /// A context without its secrets.
-fn to_json(context: &Context, is_current: bool) -> Result<Value, CliError> {
+fn to_json(context: &Context, is_current: bool) -> CliResult<Value> {
     let me = context.load_key()?;
     Ok(json!({
         "name": context.name(), "hub": context.hub(), "current": is_current,
@@ -79,7 +77,7 @@ fn to_json(context: &Context, is_current: bool) -> Result<Value, CliError> {
     }))
 }
 
-fn add(json: bool, name: &str, hub: &str, key_file: Option<&Path>) -> Result<Exit, CliError> {
+fn add(json: bool, name: &str, hub: &str, key_file: Option<&Path>) -> CliResult {
     let home = Home::require()?;
     let context = Context::new(&home, name, hub)?;
     let keys = key_file.map(key_file::load).transpose()?;
@@ -98,7 +96,7 @@ fn add(json: bool, name: &str, hub: &str, key_file: Option<&Path>) -> Result<Exi
 }
 
 /// Checks that the new key and the context's saved keys belong to this hub.
-fn check_hub(home: &Home, context: &Context, keys: Option<&KeyFile>) -> Result<(), CliError> {
+fn check_hub(home: &Home, context: &Context, keys: Option<&KeyFile>) -> CliResult<()> {
     if let Some(hub) = keys.and_then(|keys| keys.hub.as_deref())
         && !home::is_same_hub(hub, context.hub())
     {
@@ -116,7 +114,7 @@ fn check_hub(home: &Home, context: &Context, keys: Option<&KeyFile>) -> Result<(
     Ok(())
 }
 
-fn use_context(json: bool, name: &str) -> Result<Exit, CliError> {
+fn use_context(json: bool, name: &str) -> CliResult {
     let context = Context::current(Some(name))?;
     Home::require()?.set_current(context.name())?;
     let document = if json { to_json(&context, true)? } else { Value::Null };
@@ -125,7 +123,7 @@ fn use_context(json: bool, name: &str) -> Result<Exit, CliError> {
     }))
 }
 
-fn list(json: bool) -> Result<Exit, CliError> {
+fn list(json: bool) -> CliResult {
     let home = Home::find();
     let mut contexts = home.as_ref().map(Home::contexts).transpose()?.unwrap_or_default();
     let chosen = home.as_ref().map(Home::current).transpose()?.flatten();
@@ -137,7 +135,7 @@ fn list(json: bool) -> Result<Exit, CliError> {
     if json {
         let all = contexts.iter().map(|one| to_json(one, one.name() == current));
         let all: Vec<Value> = all.collect::<Result<_, _>>()?;
-        return Ok(output::print(true, Value::from(all), String::new));
+        return Ok(output::print_data(Value::from(all)));
     }
     let mut table = table();
     for one in &contexts {
@@ -157,7 +155,7 @@ fn table() -> Table {
     ])
 }
 
-fn show(json: bool, name: Option<&str>) -> Result<Exit, CliError> {
+fn show(json: bool, name: Option<&str>) -> CliResult {
     // Without a name, the context that other commands would use.
     let context = match name {
         Some(_) => Context::current(name)?,
@@ -166,7 +164,7 @@ fn show(json: bool, name: Option<&str>) -> Result<Exit, CliError> {
     let chosen = Context::current(None)?;
     if json {
         let document = to_json(&context, chosen.name() == context.name())?;
-        return Ok(output::print(true, document, String::new));
+        return Ok(output::print_data(document));
     }
     let key = match context.load_key()? {
         _ if has_key_variable() => "in RIALTO_KEY, used instead of the context's key".to_owned(),
@@ -178,14 +176,12 @@ fn show(json: bool, name: Option<&str>) -> Result<Exit, CliError> {
     let home = Home::find().map_or("none".to_owned(), |home| home.path().display().to_string());
     let saved = if context.is_saved() { "" } else { " (created when something is saved in it)" };
     let (name, hub, home) = (context.name(), context.hub(), escape_line(&home));
-    Ok(output::print(false, "", || {
-        format!(
-            "name    {name}{saved}\nhub     {hub}\nkey     {key}\nagents  {agents}\nhome    {home}"
-        )
-    }))
+    Ok(output::print_data(format!(
+        "name    {name}{saved}\nhub     {hub}\nkey     {key}\nagents  {agents}\nhome    {home}"
+    )))
 }
 
-fn remove(json: bool, name: &str, force: bool) -> Result<Exit, CliError> {
+fn remove(json: bool, name: &str, force: bool) -> CliResult {
     home::check_name(name)?;
     let home = Home::require()?;
     let context = Context::load(&home, name)?.ok_or_else(|| unknown_context(name))?;
@@ -211,7 +207,7 @@ fn remove(json: bool, name: &str, force: bool) -> Result<Exit, CliError> {
 }
 
 /// The owners of the keys that are removed with a context.
-fn key_owners(context: &Context) -> Result<Vec<String>, CliError> {
+fn key_owners(context: &Context) -> CliResult<Vec<String>> {
     // An unreadable key file is removed, too.
     let me = context.key_path().filter(|path| path.exists()).map(|_| {
         let me = context.load_key().ok().flatten();

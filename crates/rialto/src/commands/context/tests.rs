@@ -6,7 +6,7 @@ fn home() -> (tempfile::TempDir, Home) {
     (directory, home)
 }
 
-fn current(home: &Home, explicit: Option<&str>) -> Result<Context, CliError> {
+fn current(home: &Home, explicit: Option<&str>) -> CliResult<Context> {
     Context::current_in(Some(home.clone()), explicit)
 }
 
@@ -49,7 +49,7 @@ fn one_is_current_until_another_is_chosen() {
         home.contexts().expect("both").iter().map(|one| one.name().to_owned()).collect();
     assert_eq!(names, ["one", "two"]);
     let error = current(&home, Some("three")).expect_err("there is none");
-    assert_eq!(error.exit, crate::exit::Exit::NotFound);
+    assert_eq!(error.exit, crate::commands::Exit::NotFound);
     assert!(error.next.is_some_and(|next| next.contains("rialto context add three")));
 }
 

@@ -16,10 +16,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::plan::ActionKind::*;
-use super::plan::{self, ActionKind, Event, Role};
+use super::plan::ActionKind::{self, *};
+use super::plan::{self, Event, Role};
 use super::requesters;
-use crate::commands::v1::{Amount, V1, format_amount, unreadable};
+use crate::commands::V1;
+use crate::commands::v1::{Amount, format_amount, unreadable};
 
 /// How long a job takes: long enough to be visible.
 pub const WORK_TIME: Duration = Duration::from_millis(250);

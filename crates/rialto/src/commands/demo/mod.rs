@@ -27,10 +27,7 @@ use rialto_hub::shutdown::{Shutdown, ShutdownTrigger};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-use super::error::CliError;
-use super::v1::V1;
-use super::{output, print_error, runtime};
-use crate::exit::Exit;
+use super::{CliError, CliResult, Exit, V1, output, print_error, runtime};
 use check::Check;
 use display::{DisplayMode, LiveDisplay};
 use report::DemoReport;
@@ -59,7 +56,7 @@ pub fn run(args: &Args) -> Exit {
     shown.unwrap_or_else(|cli_error| cli_error.report(args.json))
 }
 
-async fn run_and_print(args: &Args) -> Result<Exit, CliError> {
+async fn run_and_print(args: &Args) -> CliResult {
     let shutdown = Shutdown::on_signals().map_err(setup_error)?;
     let report = run_to_end(DisplayMode::detect(args.json, args.plain), &shutdown).await?;
     let checks = check::run_all(&report);
@@ -69,7 +66,7 @@ async fn run_and_print(args: &Args) -> Result<Exit, CliError> {
 }
 
 /// The whole demo, from the start of the hub to the audit of its data.
-async fn run_to_end(mode: DisplayMode, shutdown: &Shutdown) -> Result<DemoReport, CliError> {
+async fn run_to_end(mode: DisplayMode, shutdown: &Shutdown) -> CliResult<DemoReport> {
     let hub = DemoHub::start().await?;
     let mut display = LiveDisplay::new(mode);
     let report = tokio::select! {
@@ -95,7 +92,7 @@ fn report_checks(checks: &[Check], as_json: bool) -> Exit {
             count => format!("{count} of {} checks failed", checks.len()),
         };
         // A closed pipe is not an error.
-        let _ = output::print_line(&format!("\ndemo: {result}"));
+        output::print_data(format!("\ndemo: {result}"));
     }
     if failed.is_empty() { Exit::Ok } else { Exit::Failed }
 }
@@ -115,7 +112,7 @@ struct DemoHub {
 impl DemoHub {
     /// Starts a hub. It ignores the environment and files in this directory, so that the demo is
     /// the same everywhere.
-    async fn start() -> Result<Self, CliError> {
+    async fn start() -> CliResult<Self> {
         let data =
             tempfile::Builder::new().prefix("rialto-demo-").tempdir().map_err(setup_error)?;
         let loaded = load_config(data.path()).map_err(setup_error)?;
@@ -131,7 +128,7 @@ impl DemoHub {
     }
 
     /// Stops the hub and audits its data directory; returns the breaches.
-    async fn stop_and_audit(self) -> Result<Vec<String>, CliError> {
+    async fn stop_and_audit(self) -> CliResult<Vec<String>> {
         self.trigger.trigger();
         drop(self.engine);
         self.task.await.map_err(setup_error)?.map_err(setup_error)?;

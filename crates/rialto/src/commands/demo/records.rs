@@ -19,9 +19,10 @@ use super::agents::AgentIds;
 use super::plan::Role;
 use super::requesters::Reader;
 use crate::commands::v1::{
-    self, Amount, Answer, Balance, LedgerEntry, SubAccount, V1, format_amount, parse_amount,
-    unreadable, write_amount,
+    self, Amount, Balance, LedgerEntry, SubAccount, format_amount, parse_amount, unreadable,
+    write_amount,
 };
+use crate::commands::{Answer, V1};
 
 /// Maximum number of history lines read; the demo has a few dozen.
 const LINES_MAX: usize = 10_000;

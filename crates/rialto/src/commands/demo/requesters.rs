@@ -19,8 +19,9 @@ use tokio::time::sleep;
 use super::agents::{self, AgentRunner, Reporter, role_of_alias};
 use super::plan::ActionKind::*;
 use super::plan::{self, Role};
+use crate::commands::V1;
 use crate::commands::time::now;
-use crate::commands::v1::{V1, format_amount, parse_amount, parse_json, unreadable};
+use crate::commands::v1::{format_amount, parse_amount, parse_json, unreadable};
 
 /// How often the Reader polls for its bulletin.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);

@@ -13,8 +13,7 @@ use super::plan::{self, Event, Role};
 use super::records::{self, DemoAgents, HubRecords};
 use super::report::DemoReport;
 use super::requesters::{Bulletin, Reader};
-use crate::commands::error::CliError;
-use crate::exit::Exit;
+use crate::commands::{CliError, CliResult, Exit};
 
 /// Time limit for each step.
 const STEP_TIMEOUT: Duration = Duration::from_secs(20);
@@ -22,10 +21,7 @@ const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Runs the scenario from the first registration to the last payment.
-pub async fn run_scenario(
-    hub: &DemoHub,
-    display: &mut LiveDisplay,
-) -> Result<DemoReport, CliError> {
+pub async fn run_scenario(hub: &DemoHub, display: &mut LiveDisplay) -> CliResult<DemoReport> {
     let (mut runner, mut updates) = AgentRunner::new(&hub.url);
     let (reader, ids) = within("all agents register", start_agents(hub, &mut runner)).await?;
     let before = records::fetch_agents(hub, &ids).await?;
@@ -76,7 +72,7 @@ impl DemoProgress<'_> {
         format!("{step}{why}")
     }
 
-    async fn handle_update(&mut self, update: AgentUpdate) -> Result<(), CliError> {
+    async fn handle_update(&mut self, update: AgentUpdate) -> CliResult<()> {
         match update {
             AgentUpdate::Event(event) => {
                 self.display.show_event(&event);
@@ -123,10 +119,7 @@ async fn start_agents(
 }
 
 /// Runs a step with a time limit.
-async fn within<T>(
-    step: &str,
-    work: impl Future<Output = Result<T, CallError>>,
-) -> Result<T, CliError> {
+async fn within<T>(step: &str, work: impl Future<Output = Result<T, CallError>>) -> CliResult<T> {
     Ok(timeout(STEP_TIMEOUT, work).await.map_err(|_| timeout_error(step))??)
 }
 

@@ -11,11 +11,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::logs::{self, Log};
 use super::{HINT_OWN, job_error};
 use crate::commands::agent_names::AgentNameCache;
-use crate::commands::error::CliError;
-use crate::commands::hub_options::HubOptions;
-use crate::commands::output::{self, LiveLine, escape_line, pretty};
-use crate::commands::v1::{Answer, JobView, V1};
-use crate::exit::Exit;
+use crate::commands::output::{self, LiveLine, pretty};
+use crate::commands::v1::JobView;
+use crate::commands::{Answer, CliError, CliResult, Exit, HubOptions, V1, escape_line};
 
 /// How long the hub holds each request, in seconds: when only the end matters,
 const WAIT_S: u64 = 30;
@@ -51,7 +49,7 @@ enum FollowOutcome {
 
 impl JobWait<'_> {
     /// Waits for the end and prints it.
-    pub async fn run(mut self, options: &HubOptions, api: &V1) -> Result<Exit, CliError> {
+    pub async fn run(mut self, options: &HubOptions, api: &V1) -> CliResult {
         let outcome = self.follow(api).await?;
         // Its line is cleared before anything else is printed.
         let has_progress = self.progress.take().is_some();
@@ -66,7 +64,7 @@ impl JobWait<'_> {
     }
 
     /// Polls until the job ends or the time limit passes. Permanent errors end it at once.
-    async fn follow(&mut self, api: &V1) -> Result<FollowOutcome, CliError> {
+    async fn follow(&mut self, api: &V1) -> CliResult<FollowOutcome> {
         let wait = if self.progress.is_some() { PROGRESS_WAIT_S } else { WAIT_S };
         let (mut failures, mut last) = (0, None);
         loop {
@@ -119,13 +117,13 @@ fn print_end(
     job: &JobView,
     ending: &str,
     has_progress: bool,
-) -> Result<Exit, CliError> {
+) -> CliResult {
     if options.json {
         if has_progress {
             output::print_stderr(ending);
         }
         // A failed job is a valid answer: the document says how and why.
-        let _ = output::print_line(&answer.text);
+        output::print_data(&answer.text);
         return Ok(if job.is_completed() { Exit::Ok } else { Exit::Failed });
     }
     if !job.is_completed() {
@@ -134,7 +132,7 @@ fn print_end(
         let next = format!("`rialto job {verb} {}` shows more", job.id);
         return Err(CliError::failed(format!("job {} {ending}", job.id), next));
     }
-    let _ = output::print_line(&pretty(job.output().map_or("null", |output| output.get())));
+    output::print_data(pretty(job.output().map_or("null", |output| output.get())));
     output::print_stderr(ending);
     Ok(Exit::Ok)
 }
@@ -148,7 +146,7 @@ fn report_timeout(options: &HubOptions, id: &str, why: Option<CallError>) -> Exi
     };
     let next = format!("`rialto job show {id}` shows it, `rialto job watch {id}` keeps waiting");
     if options.json {
-        let _ = output::print_line(&json!({"error": error, "next": next, "id": id}).to_string());
+        output::print_data(json!({"error": error, "next": next, "id": id}));
     } else {
         output::print_stderr(&format!("rialto: {error}; {next}"));
     }
@@ -252,7 +250,7 @@ mod tests {
             serde_json::from_str(&text).expect("a job")
         };
         let assigned = r#""assigned_at":"2026-01-01T00:00:00Z""#;
-        for (more, worker, wanted) in [
+        for (more, worker, expected) in [
             (r#""state":"open""#.to_owned(), None, &["opened"][..]),
             (r#""state":"queued""#.to_owned(), None, &["opened", "queued: no worker is free"]),
             (r#""state":"negotiating""#.to_owned(), None, &["opened", "waiting for offers"]),
@@ -264,7 +262,7 @@ mod tests {
             ),
             (format!(r#""state":"completed",{assigned}"#), Some("a"), &["opened", "assigned to a"]),
         ] {
-            assert_eq!(steps(&job(&more), worker), wanted, "{more}");
+            assert_eq!(steps(&job(&more), worker), expected, "{more}");
         }
     }
 }

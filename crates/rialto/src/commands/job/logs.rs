@@ -11,10 +11,7 @@ use uuid::Uuid;
 
 use crate::commands::context::Home;
 use crate::commands::context::home::{list_dir, read_error};
-use crate::commands::error::CliError;
-use crate::commands::hub_options::HubOptions;
-use crate::commands::output::{self, escape_line};
-use crate::exit::Exit;
+use crate::commands::{CliError, CliResult, Exit, HubOptions, escape_line, output};
 
 /// Bytes read at once.
 const CHUNK_MAX: u64 = 64 << 10;
@@ -36,7 +33,7 @@ pub struct Log {
 const JOBS: &str = "jobs";
 
 /// `rialto job log`: prints the logs of a job that ran on this machine.
-pub async fn print_logs(options: &HubOptions, id: &str) -> Result<Exit, CliError> {
+pub async fn print_logs(options: &HubOptions, id: &str) -> CliResult {
     let mut logs = find_logs(id)?;
     if logs.is_empty()
         && let Some(id) = hub_id(options, id).await
@@ -52,7 +49,7 @@ pub async fn print_logs(options: &HubOptions, id: &str) -> Result<Exit, CliError
     let mut documents = Vec::new();
     for log in &mut logs {
         if several && !options.json {
-            let _ = output::print_line(&format!("==> {} <==", log.agent));
+            output::print_data(format!("==> {} <==", log.agent));
         }
         let mut text = String::new();
         let read = log.read_lines(true, |line| {
@@ -66,7 +63,7 @@ pub async fn print_logs(options: &HubOptions, id: &str) -> Result<Exit, CliError
         documents.push(json!({"agent": log.agent, "path": log.path, "text": text}));
     }
     if options.json {
-        return Ok(output::print(true, json!({"id": id, "logs": documents}), String::new));
+        return Ok(output::print_data(json!({"id": id, "logs": documents})));
     }
     Ok(Exit::Ok)
 }
@@ -79,28 +76,25 @@ async fn hub_id(options: &HubOptions, id: &str) -> Option<String> {
 }
 
 /// All logs of a job, by its UUID, oldest first. Other job ids are not directory names.
-pub fn find_logs(id: &str) -> Result<Vec<Log>, CliError> {
+pub fn find_logs(id: &str) -> CliResult<Vec<Log>> {
     let Some((home, id)) = Home::find().zip(id.parse::<Uuid>().ok()) else {
         return Ok(Vec::new());
     };
-    let mut found = Vec::new();
+    let mut logs = Vec::new();
     for context in home.contexts()? {
         for agent in context.agents()? {
             let Some(key) = context.agent_key_path(&agent)? else { continue };
             // Running jobs are in one directory, ended jobs in the other.
-            let [jobs, logs] =
-                [JOBS, LOGS_DIR].map(|name| logs_of_job(&key.with_file_name(name), id));
-            for path in jobs?.into_iter().chain(logs?) {
-                let changed = path.metadata().and_then(|about| about.modified()).ok();
-                found.push((
-                    changed,
-                    Log { agent: agent.clone(), path, at: 0, partial_line: Vec::new() },
-                ));
+            for directory in [JOBS, LOGS_DIR] {
+                for path in logs_of_job(&key.with_file_name(directory), id)? {
+                    let changed = path.metadata().and_then(|about| about.modified()).ok();
+                    logs.push((changed, Log::new(agent.clone(), path)));
+                }
             }
         }
     }
-    found.sort_by_key(|(changed, _)| *changed);
-    Ok(found.into_iter().map(|(_, log)| log).collect())
+    logs.sort_by_key(|(changed, _)| *changed);
+    Ok(logs.into_iter().map(|(_, log)| log).collect())
 }
 
 /// Whether this machine has a log of a job.
@@ -111,7 +105,7 @@ pub fn has_any(id: &str) -> bool {
 
 /// An agent's logs of a job: one per assignment, in a directory whose name begins with the job's
 /// id.
-fn logs_of_job(jobs: &Path, id: Uuid) -> Result<Vec<PathBuf>, CliError> {
+fn logs_of_job(jobs: &Path, id: Uuid) -> CliResult<Vec<PathBuf>> {
     let id = id.as_hyphenated().to_string();
     let is_its = |name: &String| name.split('.').next() == Some(id.as_str());
     let logs =
@@ -128,6 +122,10 @@ fn finished_log_path(path: &Path) -> PathBuf {
 }
 
 impl Log {
+    fn new(agent: String, path: PathBuf) -> Self {
+        Self { agent, path, at: 0, partial_line: Vec::new() }
+    }
+
     /// Passes the lines written since the last call to a callback; if the job is over, up to the end
     /// of the log. Ends when the callback fails.
     pub fn read_lines(
@@ -192,7 +190,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("stderr");
         let mut file = File::create(&path).expect("made");
-        let mut log = Log { agent: "a".to_owned(), path, at: 0, partial_line: Vec::new() };
+        let mut log = Log::new("a".to_owned(), path);
         assert!(log.new_lines().expect("readable").is_empty());
         file.write_all(b"one\r\ntw").expect("written");
         assert_eq!(log.new_lines().expect("readable"), ["one"]);

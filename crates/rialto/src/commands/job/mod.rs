@@ -14,13 +14,10 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::agent_names::AgentNameCache;
-use super::error::CliError;
-use super::hub_options::HubOptions;
-use super::output::{self, escape_line, pretty};
-use super::table::{Column, Table};
+use super::output::{self, pretty};
 use super::time::{parse_duration, to_duration};
-use super::v1::{Answer, JobState, JobView, V1};
-use crate::exit::Exit;
+use super::v1::{JobState, JobView};
+use super::{Answer, CliError, CliResult, Column, Exit, HubOptions, Table, V1, escape_line};
 use follow::{JobWait, Progress};
 
 /// Hint for a job id that was not found, for its requester,
@@ -136,13 +133,13 @@ fn job_error(error: CallError, where_to_look: &str) -> CliError {
 }
 
 /// Prints a job after a command: as JSON, or its id and state.
-fn print_state(options: &HubOptions, answer: &Answer<JobState>) -> Result<Exit, CliError> {
+fn print_state(options: &HubOptions, answer: &Answer<JobState>) -> CliResult {
     output::print_answer(options.json, answer, |JobState { id, state }| {
         escape_line(&format!("{id} {state}"))
     })
 }
 
-async fn watch(options: &HubOptions, id: &str, time: Option<Millis>) -> Result<Exit, CliError> {
+async fn watch(options: &HubOptions, id: &str, time: Option<Millis>) -> CliResult {
     let (api, _) = options.client_with_key()?;
     let progress = Some(Progress::with_logs());
     // A time beyond the clock's range means no limit.
@@ -150,7 +147,7 @@ async fn watch(options: &HubOptions, id: &str, time: Option<Millis>) -> Result<E
     JobWait { id, until, progress, hub_is_known: false }.run(options, &api).await
 }
 
-async fn list(options: &HubOptions, args: &ListArgs) -> Result<Exit, CliError> {
+async fn list(options: &HubOptions, args: &ListArgs) -> CliResult {
     let (api, _) = options.client_with_key()?;
     let side = if args.worked { "worked" } else { "asked" };
     let mut jobs = Vec::new();
@@ -196,14 +193,14 @@ fn push_job(table: &mut Table, job: &JobView, other: Option<&str>) {
     table.push_row([&*job.id, &job.state, &job.skill, other, credits, &job.opened_at]);
 }
 
-async fn show(options: &HubOptions, id: &str) -> Result<Exit, CliError> {
+async fn show(options: &HubOptions, id: &str) -> CliResult {
     let (api, _) = options.client_with_key()?;
     let answer = api.job(id, None).await.map_err(|error| job_error(error, HINT_OWN))?;
     if options.json {
-        return Ok(output::print(true, answer.text, String::new));
+        return Ok(output::print_data(answer.text));
     }
     let text = describe(&api, &answer.parse()?).await;
-    Ok(output::print(false, "", || text))
+    Ok(output::print_data(text))
 }
 
 async fn describe(api: &V1, job: &JobView) -> String {

@@ -12,13 +12,11 @@ use uuid::Uuid;
 use super::follow::{JobWait, Progress};
 use super::job_error;
 use crate::commands::agent_names::resolve_agent;
-use crate::commands::error::CliError;
-use crate::commands::hub_options::HubOptions;
-use crate::commands::input;
-use crate::commands::output::{self, escape_line};
 use crate::commands::time::{Deadline, now, parse_duration, to_duration};
-use crate::commands::v1::{Amount, Answer, JobView, NewJob, V1};
-use crate::exit::Exit;
+use crate::commands::v1::{Amount, JobView, NewJob};
+use crate::commands::{
+    Answer, CliError, CliResult, Exit, HubOptions, V1, escape_line, input, output,
+};
 
 /// Decimals of a budget.
 const DECIMALS: usize = 2;
@@ -60,7 +58,7 @@ pub struct Args {
     callback: Option<String>,
 }
 
-pub async fn run(options: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+pub async fn run(options: &HubOptions, args: &Args) -> CliResult {
     let input = input::read_json("--input", &args.input)?;
     let id = args.id.unwrap_or_else(|| OsRandom.new_uuid());
     let to = match &args.to {

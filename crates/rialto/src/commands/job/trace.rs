@@ -1,14 +1,10 @@
 //! `rialto job trace`: shows how a job and each of its fields was translated.
 
 use super::{HINT_OWN, describe_money, job_error};
-use crate::commands::error::CliError;
-use crate::commands::hub_options::HubOptions;
-use crate::commands::notes;
-use crate::commands::output::{self, escape_line};
 use crate::commands::v1::{Evidence, Party, Trace};
-use crate::exit::Exit;
+use crate::commands::{CliResult, HubOptions, escape_line, notes, output};
 
-pub async fn run(options: &HubOptions, id: &str) -> Result<Exit, CliError> {
+pub async fn run(options: &HubOptions, id: &str) -> CliResult {
     let (api, _) = options.client_from(&["RIALTO_KEY", "RIALTO_OPERATOR_KEY"])?;
     let answer = api.trace(id).await.map_err(|error| job_error(error, HINT_OWN))?;
     output::print_answer(options.json, &answer, describe)

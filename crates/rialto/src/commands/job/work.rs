@@ -6,13 +6,8 @@ use serde_json::Value;
 
 use super::{HINT_ASKED, HINT_OWN, HINT_WORKED, job_error, print_state};
 use crate::commands::agent_names::resolve_agent;
-use crate::commands::error::CliError;
-use crate::commands::hub_options::HubOptions;
-use crate::commands::input;
-use crate::commands::output;
-use crate::commands::table::{Column, Table};
-use crate::commands::v1::{Amount, OfferChoice, OfferView, V1, WorkerReply};
-use crate::exit::Exit;
+use crate::commands::v1::{Amount, OfferChoice, OfferView, WorkerReply};
+use crate::commands::{CliError, CliResult, Column, Exit, HubOptions, Table, V1, input, output};
 
 /// Decimals of a price.
 const DECIMALS: usize = 6;
@@ -53,11 +48,11 @@ fn price(text: &str) -> Result<Credits, String> {
     Credits::parse(text, DECIMALS).map_err(|why| format!("the price {why}: write it like 0.10"))
 }
 
-pub async fn offers(options: &HubOptions, id: &str) -> Result<Exit, CliError> {
+pub async fn offers(options: &HubOptions, id: &str) -> CliResult {
     let (api, _) = options.client_with_key()?;
     let answer = api.offers(id).await.map_err(|error| job_error(error, HINT_OWN))?;
     if options.json {
-        return Ok(output::print(true, answer.text, String::new));
+        return Ok(output::print_data(answer.text));
     }
     Ok(table(answer.parse()?.offers).print())
 }
@@ -80,7 +75,7 @@ fn table(offers: Vec<OfferView>) -> Table {
     table
 }
 
-pub async fn accept(options: &HubOptions, args: &AcceptArgs) -> Result<Exit, CliError> {
+pub async fn accept(options: &HubOptions, args: &AcceptArgs) -> CliResult {
     let (api, _) = options.client_with_key()?;
     let from = match &args.from {
         Some(from) => Some(resolve_agent(options, &api, from).await?),
@@ -98,7 +93,7 @@ pub async fn accept(options: &HubOptions, args: &AcceptArgs) -> Result<Exit, Cli
     print_state(options, &answer)
 }
 
-pub async fn submit(options: &HubOptions, args: &SubmitArgs) -> Result<Exit, CliError> {
+pub async fn submit(options: &HubOptions, args: &SubmitArgs) -> CliResult {
     let output = args.output.as_deref().map(|given| input::read_json("--output", given));
     let output = output.transpose()?;
     let (api, _) = options.client_with_key()?;
@@ -118,11 +113,7 @@ pub async fn submit(options: &HubOptions, args: &SubmitArgs) -> Result<Exit, Cli
     print_state(options, &answer)
 }
 
-pub async fn decline(
-    options: &HubOptions,
-    id: &str,
-    reason: Option<&str>,
-) -> Result<Exit, CliError> {
+pub async fn decline(options: &HubOptions, id: &str, reason: Option<&str>) -> CliResult {
     let (api, _) = options.client_with_key()?;
     let epoch = current_epoch(&api, id).await?;
     let reply = WorkerReply { epoch, reason, ..WorkerReply::default() };
@@ -137,16 +128,12 @@ fn reply_error(error: CallError, id: &str) -> CliError {
 }
 
 /// The job's current assignment, so that a late reply is never applied to another one.
-async fn current_epoch(api: &V1, id: &str) -> Result<u32, CliError> {
+async fn current_epoch(api: &V1, id: &str) -> CliResult<u32> {
     let answer = api.job(id, None).await.map_err(|error| job_error(error, HINT_WORKED))?;
     Ok(answer.parse()?.epoch)
 }
 
-pub async fn cancel(
-    options: &HubOptions,
-    id: &str,
-    reason: Option<&str>,
-) -> Result<Exit, CliError> {
+pub async fn cancel(options: &HubOptions, id: &str, reason: Option<&str>) -> CliResult {
     let (api, _) = options.client_with_key()?;
     let answer = api.cancel(id, reason).await.map_err(|error| {
         let next = format!(

@@ -12,11 +12,8 @@ use rialto_protocols::kit::rfc3339;
 use serde_json::{Value, json};
 
 use super::AgoraKeyOptions;
-use crate::commands::error::CliError;
-use crate::commands::input;
-use crate::commands::output;
 use crate::commands::time::{now, parse_duration};
-use crate::exit::Exit;
+use crate::commands::{CliError, CliResult, Exit, input, output};
 
 #[derive(clap::Args)]
 pub struct SignArgs {
@@ -69,18 +66,18 @@ fn time(text: &str) -> Result<Timestamp, String> {
 }
 
 /// Reads an envelope or other JSON.
-fn read_json_file(path: &Path) -> Result<String, CliError> {
+fn read_json_file(path: &Path) -> CliResult<String> {
     let next = "name a file that contains JSON in UTF-8, or pipe it in";
     input::read_input(path, input::read_text, next)
 }
 
-pub fn sign(args: &SignArgs, json: bool) -> Result<Exit, CliError> {
+pub fn sign(args: &SignArgs, json: bool) -> CliResult {
     let signed = sign_envelope(args, &args.source.identity()?)?;
     let text = if json { document(&signed)? } else { signed };
-    Ok(output::print(true, text, String::new))
+    Ok(output::print_data(text))
 }
 
-fn sign_envelope(args: &SignArgs, identity: &Identity) -> Result<String, CliError> {
+fn sign_envelope(args: &SignArgs, identity: &Identity) -> CliResult<String> {
     Ok(match args.kind {
         Some(kind) => identity.sign(kind, &args.payload, args.to)?.as_str().to_owned(),
         None => identity.sign_envelope(&read_json_file(&args.file)?)?,
@@ -88,7 +85,7 @@ fn sign_envelope(args: &SignArgs, identity: &Identity) -> Result<String, CliErro
 }
 
 /// The envelope unchanged, with a summary of its content.
-fn document(signed: &str) -> Result<String, CliError> {
+fn document(signed: &str) -> CliResult<String> {
     let wrong = |failure: Failure| CliError::plain(failure.message.to_string());
     let json = envelope::read_json(signed.as_bytes()).map_err(wrong)?;
     let envelope = Envelope::read(&json).map_err(wrong)?;
@@ -97,7 +94,7 @@ fn document(signed: &str) -> Result<String, CliError> {
     Ok(format!("{},\"envelope\":{signed}}}", summary.trim_end_matches('}')))
 }
 
-pub fn verify(args: &VerifyArgs, json: bool) -> Result<Exit, CliError> {
+pub fn verify(args: &VerifyArgs, json: bool) -> CliResult {
     let text = read_json_file(&args.file)?;
     let refused = |failure: Failure| CliError {
         exit: Exit::Failed,
@@ -139,7 +136,7 @@ fn lines(document: &Value) -> String {
     names.into_iter().filter_map(line).collect::<Vec<_>>().join("\n")
 }
 
-pub fn print_canonical(file: &Path, to_sign: bool, json: bool) -> Result<Exit, CliError> {
+pub fn print_canonical(file: &Path, to_sign: bool, json: bool) -> CliResult {
     let text = read_json_file(file)?;
     let canonical = if to_sign { signing_input(&text) } else { canonical_json(&text) };
     // The command line is correct, but the file is not, so this is not a usage error.

@@ -16,10 +16,8 @@ use rialto_protocols::kit::base64url;
 use rialto_protocols::kit::ed25519::Verifier;
 use serde_json::{Value, json};
 
-use super::error::CliError;
 use super::key_file::ReservedKeyFile;
-use super::{output, print_error, runtime};
-use crate::exit::Exit;
+use super::{CliError, CliResult, Exit, output, print_error, runtime};
 
 /// The variable for a key that is not in a file.
 const VARIABLE: &str = "RIALTO_AGORA_KEY";
@@ -115,7 +113,7 @@ pub fn run(args: &Args) -> Exit {
     done.unwrap_or_else(|cli_error| cli_error.report(json))
 }
 
-fn create_key(out: &Path, json: bool) -> Result<Exit, CliError> {
+fn create_key(out: &Path, json: bool) -> CliResult {
     let forms = KeyForms::of(create(out)?.key());
     let path = out.display().to_string();
     let mut document = forms.to_json();
@@ -123,7 +121,7 @@ fn create_key(out: &Path, json: bool) -> Result<Exit, CliError> {
     Ok(output::print(json, document, || format!("{}\nkey file   {path}", forms.lines())))
 }
 
-fn show(source: &AgoraKeyOptions, data: Option<&Path>, json: bool) -> Result<Exit, CliError> {
+fn show(source: &AgoraKeyOptions, data: Option<&Path>, json: bool) -> CliResult {
     let key = match data {
         Some(dir) => hub_key(dir, std::env::var(ENV_VAR).ok())?,
         None => source.identity()?.key(),
@@ -132,7 +130,7 @@ fn show(source: &AgoraKeyOptions, data: Option<&Path>, json: bool) -> Result<Exi
     Ok(output::print(json, forms.to_json(), || forms.lines()))
 }
 
-fn convert_key(key: &str, json: bool) -> Result<Exit, CliError> {
+fn convert_key(key: &str, json: bool) -> CliResult {
     let key = PublicKey::parse(key.trim()).map_err(|bad| {
         let next = "write it like did:key:z6MkiK6iPnt423Ycuhg83yfJ8PtX2HjH1Hqh3MywFmA2gB3s";
         CliError::usage(format!("the key {bad}"), next)
@@ -141,16 +139,16 @@ fn convert_key(key: &str, json: bool) -> Result<Exit, CliError> {
     Ok(output::print(json, forms.to_json(), || forms.lines()))
 }
 
-async fn say_hello(args: &HelloArgs) -> Result<Exit, CliError> {
+async fn say_hello(args: &HelloArgs) -> CliResult {
     let identity = args.source.identity()?;
     let agent = Agent::new(identity, Server::discover(&args.hub).await?);
     let profile = Profile { name: args.name.clone(), ..Profile::default() };
     let welcome = agent.hello(&profile, args.inbox).await?;
-    Ok(output::print(true, welcome.raw, String::new))
+    Ok(output::print_data(welcome.raw))
 }
 
 /// The hub's key. Reading it must not create one.
-fn hub_key(dir: &Path, variable: Option<String>) -> Result<PublicKey, CliError> {
+fn hub_key(dir: &Path, variable: Option<String>) -> CliResult<PublicKey> {
     let path = dir.join(FILE_NAME);
     let in_file = path.exists();
     if !in_file && variable.is_none() {
@@ -207,7 +205,7 @@ pub struct AgoraKeyOptions {
 
 impl AgoraKeyOptions {
     /// The identity of the given key.
-    pub fn identity(&self) -> Result<Identity, CliError> {
+    pub fn identity(&self) -> CliResult<Identity> {
         if let Some(path) = &self.key_file {
             return load(path);
         }
@@ -224,7 +222,7 @@ impl AgoraKeyOptions {
 }
 
 /// Reads a key file.
-fn load(path: &Path) -> Result<Identity, CliError> {
+fn load(path: &Path) -> CliResult<Identity> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text));
     let shown = path.display();
@@ -238,7 +236,7 @@ fn load(path: &Path) -> Result<Identity, CliError> {
 }
 
 /// Creates a key and a new file for it that only its owner can read.
-fn create(path: &Path) -> Result<Identity, CliError> {
+fn create(path: &Path) -> CliResult<Identity> {
     let reserved = ReservedKeyFile::new(path)?;
     let seed = Seed::random()?;
     let identity = Identity::new(&seed);

@@ -5,10 +5,7 @@ mod send;
 use clap::Subcommand;
 use rialto_client::relay::{HistoryFilter, InboxOptions, Message, PastMessage};
 
-use super::error::CliError;
-use super::hub_options::HubOptions;
-use super::output::{self, escape_line};
-use crate::exit::Exit;
+use super::{CliError, CliResult, Exit, HubOptions, escape_line, output};
 
 #[derive(clap::Args)]
 #[command(
@@ -67,7 +64,7 @@ pub fn run(args: &Args) -> Exit {
     }
 }
 
-async fn history(options: &HubOptions, filter: &HistoryFilter) -> Result<Exit, CliError> {
+async fn history(options: &HubOptions, filter: &HistoryFilter) -> CliResult {
     let messages = options.relay_server().await?.history(filter).await?;
     if options.json {
         return Ok(output::print_list(messages.iter().map(|message| message.raw().get())));
@@ -84,7 +81,7 @@ fn describe_past(message: &PastMessage) -> String {
     message_line(message.position, at, &parties, &message.contents.original_text)
 }
 
-async fn tail(options: &HubOptions, args: &TailArgs) -> Result<Exit, CliError> {
+async fn tail(options: &HubOptions, args: &TailArgs) -> CliResult {
     let inbox =
         InboxOptions { after: args.from_start.then_some(0), explicit_ack: args.explicit_ack };
     let mut inbox = options.relay_server().await?.inbox(inbox).await?;

@@ -10,11 +10,7 @@ use rialto_client::relay::{
 use rialto_core::money::Credits;
 use serde_json::{Value, json};
 
-use crate::commands::error::CliError;
-use crate::commands::hub_options::HubOptions;
-use crate::commands::key_file::KeyFile;
-use crate::commands::output;
-use crate::exit::Exit;
+use crate::commands::{CliError, CliResult, Exit, HubOptions, KeyFile, output};
 
 /// The protocol of sender names.
 const RELAY: &str = "relay";
@@ -56,7 +52,7 @@ pub struct Args {
     text: String,
 }
 
-pub async fn run(options: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+pub async fn run(options: &HubOptions, args: &Args) -> CliResult {
     let keys = options.load_key()?;
     let sender = find_sender(options, args.from.as_deref(), keys.as_ref()).await?;
     let envelope = build_envelope(args, &sender)?;
@@ -83,7 +79,7 @@ async fn find_sender(
     options: &HubOptions,
     given: Option<&str>,
     keys: Option<&KeyFile>,
-) -> Result<String, CliError> {
+) -> CliResult<String> {
     // The key file of another protocol's agent holds a name of that protocol.
     let known = keys.and_then(|keys| keys.agent_id.as_deref()).filter(|id| id.contains('@'));
     if let Some(sender) = given.or(known) {
@@ -100,7 +96,7 @@ async fn find_sender(
     })
 }
 
-fn build_envelope(args: &Args, sender: &str) -> Result<ValidEnvelope, CliError> {
+fn build_envelope(args: &Args, sender: &str) -> CliResult<ValidEnvelope> {
     let text = if args.text == "-" { read_text()? } else { args.text.clone() };
     let spec = EnvelopeSpec {
         cultural_context: args.context.clone(),
@@ -120,7 +116,7 @@ fn budget(text: &str) -> Result<Credits, String> {
     Credits::parse(text, DECIMALS).map_err(|why| format!("the budget {why}: write it like 0.05"))
 }
 
-fn read_text() -> Result<String, CliError> {
+fn read_text() -> CliResult<String> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes);
     let wrong = |why: String| CliError::usage(why, "send a shorter text in UTF-8");
@@ -140,7 +136,7 @@ fn read_text() -> Result<String, CliError> {
 async fn read_reply(
     options: &HubOptions,
     mut stream: ReplyStream,
-) -> Result<(SentMessage, Option<ReplyEvent>), CliError> {
+) -> CliResult<(SentMessage, Option<ReplyEvent>)> {
     let (mut last, mut sent, mut has_printed) = (None, None, false);
     while let Some(item) = stream.next().await {
         let text = match item? {
@@ -165,7 +161,7 @@ async fn read_reply(
         }
     }
     if has_printed {
-        let _ = output::print_line("");
+        output::print_data("");
     }
     let cut = || CallError::Unreadable("the server did not report the delivery".to_owned());
     Ok((sent.ok_or_else(cut)?, last))
@@ -176,7 +172,7 @@ fn print_result(
     args: &Args,
     sent: SentMessage,
     reply: Option<ReplyEvent>,
-) -> Result<Exit, CliError> {
+) -> CliResult {
     let exit = match &sent.outcome {
         DeliveryOutcome::Rejected(why) => return Err(rejection_error(&args.to, why.clone())),
         DeliveryOutcome::Failed { code, .. } => match code.as_str() {
@@ -191,9 +187,9 @@ fn print_result(
     let line = describe(&args.to, &sent);
     // Standard output is only for the reply.
     if options.json {
-        let _ = output::print_line(&document(&sent, reply).to_string());
+        output::print_data(document(&sent, reply));
     } else if exit == Exit::Ok && reply.is_none() {
-        let _ = output::print_line(&line);
+        output::print_data(&line);
     } else {
         output::print_stderr(&format!("rialto: {line}"));
     }
@@ -280,8 +276,8 @@ mod tests {
     fn a_letter_says_what_was_typed_to_the_digit() {
         let typed = args("--to bob --conversation c --turn 3 --budget 0.1 Hello!");
         let envelope = build_envelope(&typed, "alice@chorus").expect("a letter");
-        let wanted = r#""original_text":"Hello!","sender_culture":"en","conversation_id":"c","turn_number":3,"budget":0.10}"#;
-        assert!(envelope.as_str().ends_with(wanted), "{}", envelope.as_str());
+        let expected = r#""original_text":"Hello!","sender_culture":"en","conversation_id":"c","turn_number":3,"budget":0.10}"#;
+        assert!(envelope.as_str().ends_with(expected), "{}", envelope.as_str());
         assert!(budget("0.001").is_err() && budget("much").is_err());
     }
 
@@ -311,8 +307,8 @@ mod tests {
             describe("bob", &sent),
             "not delivered to bob: si\\nlent (ERR_TIMEOUT), trace t"
         );
-        let wanted = json!({"delivery": "failed", "tries": 2, "trace_id": "t",
+        let expected = json!({"delivery": "failed", "tries": 2, "trace_id": "t",
             "error_code": "ERR_TIMEOUT", "detail": "si\nlent"});
-        assert_eq!(document(&sent, None), wanted);
+        assert_eq!(document(&sent, None), expected);
     }
 }

@@ -277,17 +277,17 @@ impl<T: DeserializeOwned> Pages<T> {
         limit: usize,
         is_wanted: impl Fn(&T) -> bool,
     ) -> Result<Vec<T>, CallError> {
-        let mut wanted = Vec::new();
+        let mut matches = Vec::new();
         for _ in 0..pages_max {
             let Some(items) = self.next_page(PAGE_MAX).await? else { break };
             for item in items {
-                wanted.extend(Some(item.parse()?).filter(&is_wanted));
-                if wanted.len() == limit {
-                    return Ok(wanted);
+                matches.extend(Some(item.parse()?).filter(&is_wanted));
+                if matches.len() == limit {
+                    return Ok(matches);
                 }
             }
         }
-        Ok(wanted)
+        Ok(matches)
     }
 
     /// Whether there are more pages.

@@ -5,14 +5,10 @@ use rialto_client::CallError;
 use rialto_core::money::Credits;
 use serde::Serialize;
 
-use crate::commands::error::CliError;
-use crate::commands::hub_options::HubOptions;
-use crate::commands::output::{self, escape_line};
-use crate::commands::table::{Column, Table};
-use crate::commands::v1::{
-    Answer, Balance, LedgerEntry, PAGE_MAX, SubAccount, V1, format_amount, unreadable,
+use crate::commands::v1::{Balance, LedgerEntry, PAGE_MAX, SubAccount, format_amount, unreadable};
+use crate::commands::{
+    Answer, CliError, CliResult, Column, Exit, HubOptions, Table, V1, escape_line, output,
 };
-use crate::exit::Exit;
 
 /// Attempts, if credits move during the count.
 const TRIES_MAX: usize = 5;
@@ -27,7 +23,7 @@ pub struct Args {
     all: bool,
 }
 
-pub async fn list(options: &HubOptions, args: &Args) -> Result<Exit, CliError> {
+pub async fn list(options: &HubOptions, args: &Args) -> CliResult {
     let (api, _) = options.client_with_key()?;
     let mut pages = api.ledger();
     let entries = pages.take(if args.all { u32::MAX } else { args.limit }).await?;
@@ -82,7 +78,7 @@ struct Document<'a> {
     difference: Balance,
 }
 
-pub async fn verify(options: &HubOptions) -> Result<Exit, CliError> {
+pub async fn verify(options: &HubOptions) -> CliResult {
     let (api, _) = options.client_with_key()?;
     let recount = count(&api).await?;
     let document = serde_json::to_string(&recount.document()).map_err(unreadable)?;
@@ -91,7 +87,7 @@ pub async fn verify(options: &HubOptions) -> Result<Exit, CliError> {
 }
 
 /// Counts while nothing moves: the balance must be the same before and after.
-async fn count(api: &V1) -> Result<Recount, CliError> {
+async fn count(api: &V1) -> CliResult<Recount> {
     for _ in 0..TRIES_MAX {
         let before = api.me().await?.account;
         let (lines, counted) = add_up(api, &before.owner).await?;
@@ -189,7 +185,7 @@ mod tests {
         assert!(!recount.is_consistent());
         assert!(recount.describe().contains("difference of -0.000001 available, 0.00 held"));
         let document = serde_json::to_string(&recount.document()).expect("a document");
-        let wanted = r#"{"ok":false,"owner":"acme","lines":3,"counted":{"available":1.00,"held":0.00},"shown":{"available":0.999999,"held":0.00},"difference":{"available":-0.000001,"held":0.00}}"#;
-        assert_eq!(document, wanted);
+        let expected = r#"{"ok":false,"owner":"acme","lines":3,"counted":{"available":1.00,"held":0.00},"shown":{"available":0.999999,"held":0.00},"difference":{"available":-0.000001,"held":0.00}}"#;
+        assert_eq!(document, expected);
     }
 }

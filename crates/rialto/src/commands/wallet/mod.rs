@@ -11,12 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::error::CliError;
-use super::hub_options::HubOptions;
-use super::operator;
-use super::output::{self, escape_line};
-use super::v1::{AccountView, Amount, Answer, V1, parse_json, unreadable};
-use crate::exit::Exit;
+use super::v1::{AccountView, Amount, parse_json, unreadable};
+use super::{Answer, CliError, CliResult, Exit, HubOptions, V1, escape_line, operator, output};
 
 /// Pages of the hub's list searched for a payee.
 const PAGES_MAX: usize = 20;
@@ -116,7 +112,7 @@ pub fn run(args: &Args) -> Exit {
     }
 }
 
-async fn balance(options: &HubOptions, owner: Option<&str>) -> Result<Exit, CliError> {
+async fn balance(options: &HubOptions, owner: Option<&str>) -> CliResult {
     let Some(owner) = owner else {
         let (api, _) = options.client_with_key()?;
         return print_account(options, &api.own_account().await?);
@@ -130,10 +126,7 @@ async fn balance(options: &HubOptions, owner: Option<&str>) -> Result<Exit, CliE
 }
 
 /// Prints an account, with the digits the hub sent.
-pub fn print_account(
-    options: &HubOptions,
-    account: &Answer<AccountView>,
-) -> Result<Exit, CliError> {
+pub fn print_account(options: &HubOptions, account: &Answer<AccountView>) -> CliResult {
     output::print_answer(options.json, account, describe)
 }
 
@@ -142,7 +135,7 @@ fn describe(account: AccountView) -> String {
     format!("{}: {} available, {} held", escape_line(&owner), available.get(), held.get())
 }
 
-async fn transfer(options: &HubOptions, args: &TransferArgs) -> Result<Exit, CliError> {
+async fn transfer(options: &HubOptions, args: &TransferArgs) -> CliResult {
     let amount = parse_amount(&args.amount, DECIMALS)?;
     let (api, _) = options.client_with_key()?;
     let from = api.me().await?.account.owner;
@@ -182,7 +175,7 @@ async fn is_known_owner(api: &V1, owner: &str) -> Result<bool, CallError> {
 }
 
 /// A new transfer id, printed before it is used.
-fn new_transfer_id() -> Result<Uuid, CliError> {
+fn new_transfer_id() -> CliResult<Uuid> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| CliError::no_randomness(error, "pass your own id with --id"))?;
@@ -216,7 +209,7 @@ fn describe_transfer(answer: &str, id: Uuid) -> Result<String, CallError> {
     Ok(format!("{paid} {amount} to {to}, {} left (transfer {id})", sender_balance.get()))
 }
 
-pub async fn grant(options: &HubOptions, args: &GrantArgs) -> Result<Exit, CliError> {
+pub async fn grant(options: &HubOptions, args: &GrantArgs) -> CliResult {
     let amount = parse_amount(&args.amount, 6)?;
     options.reject_acting("granting needs RIALTO_OPERATOR_KEY")?;
     let api = operator::client(options)?;
@@ -254,7 +247,7 @@ fn grant_error(error: CallError) -> CliError {
 }
 
 /// An amount that was typed.
-pub fn parse_amount(text: &str, decimals: usize) -> Result<Credits, CliError> {
+pub fn parse_amount(text: &str, decimals: usize) -> CliResult<Credits> {
     Credits::parse(text, decimals)
         .map_err(|why| CliError::usage(format!("the amount {why}"), "write it like 100.00"))
 }
