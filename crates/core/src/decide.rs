@@ -32,7 +32,7 @@ pub fn decide(
         false => footprint::check_limits(world, changes),
     };
     if let Command::SubmitToMarket(order) = command {
-        let (changes, answer) = market::submission::submit(world, *order, now);
+        let (changes, answer) = market::submission::submit(world, *order, now)?;
         // Nothing is recorded, so the same order can be submitted later.
         fits(&changes)?;
         return Ok((changes, answer));

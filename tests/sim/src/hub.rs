@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
 use crate::ask::{Ask, Due, Outcome};
-use crate::model::{Expected, Model, market};
+use crate::model::{Expected, Model, markets};
 use crate::store::{Fault, SimStore, Written};
 use crate::view;
 
@@ -249,6 +249,6 @@ fn is_heard(outcome: &Outcome, due: Option<&Due>, end: End) {
 fn start(store: &SimStore, clock: &Arc<ManualClock>, rules: Rules) -> (Engine, ManualLane) {
     let (store, clock) = (Box::new(store.clone()), clock.clone());
     let (ids, secret) = (SeededRandom::new(1), HubSecret::from_bytes([7; 32]));
-    let setup = EngineParts { store, rules, clock, random: ids, secret, market: Some(market()) };
+    let setup = EngineParts { store, rules, clock, random: ids, secret, markets: markets() };
     ManualLane::start(setup).expect("what was written can be started from")
 }

@@ -12,7 +12,7 @@ use rialto_core::changes::{Changes, ExpiredRows};
 use rialto_core::command::{Command, Timer};
 use rialto_core::id::AgentId;
 use rialto_core::idempotency::{Receipt, SavedAnswer, check_capacity};
-use rialto_core::market::Market;
+use rialto_core::market::Markets;
 use rialto_core::refusal::Refusal;
 use rialto_core::testkit::TestHub;
 use rialto_core::testkit::invariants::PaymentProtocol;
@@ -63,9 +63,9 @@ pub struct Model {
     memory: Memory,
 }
 
-/// The market of every simulated hub.
-pub fn market() -> Arc<Market> {
-    Arc::new(Market { protocol: CLARA, recorder: Arc::new(PlainRecorder) })
+/// The markets of every simulated hub.
+pub fn markets() -> Markets {
+    Markets::from([(CLARA, Arc::new(PlainRecorder) as _)])
 }
 
 impl Model {
@@ -183,7 +183,7 @@ impl Model {
     /// The hub was restarted from these rows. Returns the world it had before.
     pub fn reborn(&mut self, rows: &Changes, now: Timestamp) -> World {
         let mut world = World::new(self.scene.world.rules);
-        world.market = Some(market());
+        world.markets = markets();
         world.apply(rows);
         world.drop_cold_rows();
         world.expire_online(now);

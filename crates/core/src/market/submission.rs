@@ -1,8 +1,6 @@
 //! Submitting an order to a market: executed once, whatever the result.
 
-use std::sync::Arc;
-
-use super::{MarketRecorder, publish};
+use super::{OrderOutcome, publish};
 use crate::agent::{registration, suspension};
 use crate::alias::{ClaimTarget, Protocol, claim};
 use crate::answer::Answer;
@@ -24,8 +22,8 @@ pub struct MarketSubmission {
     /// Its unique id.
     pub id: String,
     pub order: MarketOrder,
-    /// Writes the result.
-    pub recorder: Arc<dyn MarketRecorder>,
+    /// How the market replies, in its own format.
+    pub reply: String,
 }
 
 /// What an order asks for.
@@ -63,11 +61,17 @@ pub struct MarketJobRequest {
 }
 
 /// Executes an order. Every order gets a record of its result, even if it is refused.
-pub fn submit(world: &World, order: MarketSubmission, now: Timestamp) -> (Changes, Answer) {
+pub fn submit(
+    world: &World,
+    order: MarketSubmission,
+    now: Timestamp,
+) -> Result<(Changes, Answer), Refusal> {
+    let recorder = world.markets.get(&order.market).ok_or(Refusal::NotFound)?;
     let name = claim::market_order(order.market, &order.id);
     let mut draft = Draft::new(world, now);
     if let Some(ClaimTarget::MarketRecord(posting)) = draft.claim_target(name) {
-        return (Changes::default(), Answer::MarketOrder { record: posting, repeated: true });
+        let answer = Answer::MarketOrder { record: posting, repeated: true };
+        return Ok((Changes::default(), answer));
     }
     let closes = matches!(order.order, MarketOrder::Offer { .. } | MarketOrder::Decline { .. });
     let outcome = execute(&mut draft, order.order);
@@ -75,11 +79,12 @@ pub fn submit(world: &World, order: MarketSubmission, now: Timestamp) -> (Change
         // An order refused half-way changes nothing.
         draft = Draft::new(world, now);
     }
-    let told = (order.market, &*order.recorder);
-    let posting = publish::publish_order(&mut draft, told, &order.id, outcome.as_ref(), closes);
+    let market = (order.market, &**recorder);
+    let executed = (&*order.id, OrderOutcome { reply: &order.reply, result: outcome.as_ref() });
+    let posting = publish::publish_order(&mut draft, market, executed, closes);
     draft.add_claim(name, ClaimTarget::MarketRecord(posting));
     draft.next.market_orders += 1;
-    (draft.into_changes(), Answer::MarketOrder { record: posting, repeated: false })
+    Ok((draft.into_changes(), Answer::MarketOrder { record: posting, repeated: false }))
 }
 
 fn execute(draft: &mut Draft<'_>, signed_order: MarketOrder) -> Result<Answer, Refusal> {

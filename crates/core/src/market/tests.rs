@@ -109,9 +109,9 @@ fn closing(scene: &TestHub, job: JobId) -> Option<PostingId> {
 
 /// Restarts the hub from its stored rows.
 fn restart(scene: &mut TestHub) {
-    let market = scene.world.market.clone();
+    let markets = scene.world.markets.clone();
     scene.world = scene.store.rebuild_world(scene.world.rules);
-    scene.world.market = market;
+    scene.world.markets = markets;
 }
 
 fn account(available: &str, held: &str) -> (String, String) {

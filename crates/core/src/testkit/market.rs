@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::command::Command;
 use crate::id::PostingId;
 use crate::market::{
-    Market, MarketOrder, MarketRecord, MarketRecorder, MarketStep, MarketSubmission, RecordContent,
+    MarketOrder, MarketRecord, MarketRecorder, MarketStep, MarketSubmission, RecordContent,
 };
 use crate::notice::Notice;
 use crate::time::Timestamp;
@@ -21,18 +21,18 @@ pub struct PlainRecorder;
 
 impl MarketRecorder for PlainRecorder {
     fn write(&self, step: &MarketStep<'_, '_>) -> RecordContent {
-        let outcome = match step.outcome {
+        let outcome = match step.order.map(|order| order.result) {
             None => "nothing ordered".to_owned(),
             Some(Ok(_)) => "done".to_owned(),
             Some(Err(refusal)) => format!("refused {refusal:?}"),
         };
-        let replies = u64::from(matches!(step.outcome, Some(Ok(_))));
+        let replies = u64::from(step.order.is_some_and(|order| order.result.is_ok()));
         let mut text = format!("{}|{}|{outcome}", step.order_count, step.first_message);
         for notice in &step.notices {
             text.push('\n');
             text.push_str(&notice_json(notice));
         }
-        let shown = !matches!(step.outcome, Some(Err(_)));
+        let shown = step.order.is_none_or(|order| order.result.is_ok());
         let messages = replies + step.notices.len() as u64;
         RecordContent { text, messages, shown, question: None }
     }
@@ -81,15 +81,15 @@ impl TestHub {
     /// A hub where this protocol publishes its records.
     pub fn with_market(rules: Rules, protocol: Protocol) -> Self {
         let mut scene = Self::new(rules);
-        scene.world.market = Some(Arc::new(Market { protocol, recorder: Arc::new(PlainRecorder) }));
+        scene.world.markets.insert(protocol, Arc::new(PlainRecorder));
         scene
     }
 
     /// Submits an order to the market; returns its record, and whether it was submitted before.
     pub fn submit(&mut self, id: &str, signed_order: MarketOrder) -> (PostingId, bool) {
-        let market = self.world.market.as_ref().expect("a hub with a market").protocol;
-        let recorder = Arc::new(PlainRecorder);
-        let order = MarketSubmission { market, id: id.to_owned(), order: signed_order, recorder };
+        let market = *self.world.markets.keys().next().expect("a hub with a market");
+        let (id, reply) = (id.to_owned(), String::new());
+        let order = MarketSubmission { market, id, order: signed_order, reply };
         match self
             .run(Command::SubmitToMarket(Box::new(order)))
             .expect("submissions are never refused")

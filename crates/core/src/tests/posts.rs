@@ -11,7 +11,6 @@ use crate::id::AgentId;
 use crate::job::{Job, Selection, State};
 use crate::market::{MarketJobRequest, MarketOrder, MarketSubmission};
 use crate::refusal::Refusal;
-use crate::testkit::market::PlainRecorder;
 use crate::testkit::{HOME, TestHub, credits, registration};
 
 /// One random order. The numbers are choices, taken modulo the available options.
@@ -75,12 +74,8 @@ impl Posted {
             Some(id) => format!("again-{}", id % 4),
             None => format!("post-{}", scene.world.next.market_orders),
         };
-        let order = MarketSubmission {
-            market: HOME,
-            id,
-            order: signed_order,
-            recorder: Arc::new(PlainRecorder),
-        };
+        let order =
+            MarketSubmission { market: HOME, id, order: signed_order, reply: String::new() };
         Some(Command::SubmitToMarket(Box::new(order)))
     }
 
@@ -98,12 +93,8 @@ impl Posted {
                 _ => MarketOrder::Offer { job, by, price },
             };
             let id = format!("post-{}", scene.world.next.market_orders);
-            let order = MarketSubmission {
-                market: HOME,
-                id,
-                order: signed_order,
-                recorder: Arc::new(PlainRecorder),
-            };
+            let order =
+                MarketSubmission { market: HOME, id, order: signed_order, reply: String::new() };
             scene.run(Command::SubmitToMarket(Box::new(order)))?;
         }
         Ok(())

@@ -3,7 +3,6 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, RawQuery, Request, State};
@@ -19,7 +18,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::errors::{from_edge, from_engine};
-use super::record_writer::{OrderRecordWriter, OrderReply, answer_result};
+use super::record_writer::{OrderRecord, OrderReply, answer_result};
 use super::translate::{OrderPlan, PlanError, plan_order};
 use super::wire::message::{read_assign, read_dry_run, read_process};
 use super::wire::result::{
@@ -237,7 +236,7 @@ async fn accept_item(
         market: ID,
         id: id.to_string(),
         order: signed_order,
-        recorder: Arc::new(OrderRecordWriter { from: address, reply, is_stored: true }),
+        reply: OrderRecord { from: address, reply, is_stored: true }.to_json(),
     };
     let ran = context.engine.run(Command::SubmitToMarket(Box::new(post))).await;
     ran.map_err(from_engine)?;
@@ -305,13 +304,12 @@ async fn evaluate_dry_run(context: &HubContext, raw: &str, body: &[u8]) -> Resul
     }
     // An id that no item can have.
     let id = format!("dry-run {}", context.engine.random().new_uuid());
-    let recorder =
-        Arc::new(OrderRecordWriter { from: message.from.to_string(), reply, is_stored: false });
+    let record = OrderRecord { from: message.from.to_string(), reply, is_stored: false };
     let post = Command::SubmitToMarket(Box::new(MarketSubmission {
         market: ID,
         id,
         order: signed_order,
-        recorder,
+        reply: record.to_json(),
     }));
     // The cost of the decision depends on the number of agents, so it runs on the blocking pool.
     let context = context.clone();
@@ -333,7 +331,7 @@ async fn plan(
     dialect: Dialect,
 ) -> Result<OrderPlan, Failure> {
     match plan_order(context, message, dialect).await {
-        Err(PlanError::Order(error)) => Ok((MarketOrder::RecordOnly, OrderReply::Error(error))),
+        Err(PlanError::Order(error)) => Ok((MarketOrder::RecordOnly, error.into())),
         Err(PlanError::Engine(failure)) => Err(from_engine(failure)),
         Ok(plan) => Ok(plan),
     }

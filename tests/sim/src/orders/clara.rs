@@ -1,8 +1,6 @@
 //! Commands as agents of `clara` send them: signed items submitted to a market that publishes every
 //! step.
 
-use std::sync::Arc;
-
 use rialto_core::agent::Liveness;
 use rialto_core::command::{Actor, Command, JobRef, Registration, UnfitAgent};
 use rialto_core::id::AgentId;
@@ -11,7 +9,6 @@ use rialto_core::market::{MarketJobRequest, MarketOrder, MarketSubmission};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::testkit::TestHub;
-use rialto_core::testkit::market::PlainRecorder;
 use rialto_core::time::{Millis, Timestamp};
 
 use super::{enrolment, whom, wish, work};
@@ -63,12 +60,7 @@ pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command>
         true => format!("item-{}", dice.roll(6)),
         false => format!("item-{:016x}", dice.any()),
     };
-    let order = MarketSubmission {
-        market: CLARA,
-        id,
-        order: signed_order,
-        recorder: Arc::new(PlainRecorder),
-    };
+    let order = MarketSubmission { market: CLARA, id, order: signed_order, reply: String::new() };
     Some(Command::SubmitToMarket(Box::new(order)))
 }
 

@@ -125,15 +125,15 @@ fn two_markets_may_use_one_id() {
     let (mut scene, _) = market();
     // The invariants support only one market.
     scene.checks_invariants = false;
+    scene.world.markets.insert(AWAY, Arc::new(PlainRecorder));
     let mut post = |market| {
-        let (id, signed_order, recorder) =
-            ("x".to_owned(), MarketOrder::RecordOnly, Arc::new(PlainRecorder));
+        let (id, signed_order, reply) = ("x".to_owned(), MarketOrder::RecordOnly, String::new());
         scene
             .run(Command::SubmitToMarket(Box::new(MarketSubmission {
                 market,
                 id,
                 order: signed_order,
-                recorder,
+                reply,
             })))
             .unwrap()
     };

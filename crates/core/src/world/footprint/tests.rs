@@ -4,7 +4,6 @@ use crate::command::{Canceller, JobRef, Registration};
 use crate::decide::decide;
 use crate::market::MarketSubmission;
 use crate::signed_order::ProfileUpdate;
-use crate::testkit::market::PlainRecorder;
 use crate::testkit::{HOME, TestHub, credits, message, registration, skill};
 use crate::time::Millis;
 use crate::world::Rules;
@@ -216,12 +215,12 @@ fn an_order_that_finds_no_memory_is_not_posted_and_can_be_posted_later() {
     let mut scene = TestHub::with_market(rules, HOME);
     let posted = || {
         let signed_order = Posted::Register(Box::new(registration("ada", "acme", &[])));
-        let (id, recorder) = ("order-1".to_owned(), std::sync::Arc::new(PlainRecorder));
+        let (id, reply) = ("order-1".to_owned(), String::new());
         Command::SubmitToMarket(Box::new(MarketSubmission {
             market: HOME,
             id,
             order: signed_order,
-            recorder,
+            reply,
         }))
     };
     scene.world.rules.memory.total = scene.world.footprint().total();

@@ -20,7 +20,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{BREACHES_MAX, Report, audit_dir};
-use crate::fixtures::market::{market, submit_decline, submit_offer, submit_task};
+use crate::fixtures::market::{markets, submit_decline, submit_offer, submit_task};
 use crate::fixtures::{
     RandomWorkload, START, agent_in, credits, enrol, grant, job_in, message, open, pay, report,
     signed_orders,
@@ -141,8 +141,8 @@ fn start(dir: &Path, clock: &Arc<ManualClock>) -> RunningEngine {
     let store = SqliteStore::open(dir).expect("no other process has it open");
     let rules = Rules { welcome_grant: credits("40"), ..Rules::default() };
     let (clock, ids) = (clock.clone(), SeededRandom::new(1));
-    let (secret, market) = (HubSecret::from_bytes([7; 32]), Some(market()));
-    let setup = EngineParts { store: Box::new(store), rules, clock, random: ids, secret, market };
+    let (secret, markets) = (HubSecret::from_bytes([7; 32]), markets());
+    let setup = EngineParts { store: Box::new(store), rules, clock, random: ids, secret, markets };
     Engine::start(setup).expect("it can be read")
 }
 

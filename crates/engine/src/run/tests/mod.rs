@@ -27,11 +27,12 @@ use rialto_core::time::Millis;
 use rialto_core::world::Rules;
 
 use super::{Engine, Failure, RunningEngine};
+use crate::fixtures::market::markets;
 use crate::fixtures::{START, agent_in, credits, job_in, open};
 use crate::store::memory::MemoryStore;
 use crate::store::sqlite::SqliteStore;
 use crate::store::{Reader, Row, RowKey, Store, StoreError};
-use crate::testkit::{ManualClock, start_engine};
+use crate::testkit::{ManualClock, start_engine, start_engine_with};
 
 /// Longer than anything here should ever take.
 const LONG: Duration = Duration::from_secs(20);
@@ -50,8 +51,17 @@ impl Hub {
 
     fn under(rules: Rules, store: Box<dyn Store>, clock: Arc<ManualClock>) -> Self {
         let rules = Rules { welcome_grant: credits("10"), ..rules };
-        let started = start_engine(store, rules, clock.clone()).expect("the store can be read");
-        let RunningEngine { engine, lane } = started;
+        Self::started(start_engine(store, rules, clock.clone()), clock)
+    }
+
+    /// A hub with a market.
+    fn with_market(store: Box<dyn Store>, clock: Arc<ManualClock>) -> Self {
+        let rules = Rules { welcome_grant: credits("10"), ..Rules::default() };
+        Self::started(start_engine_with(store, rules, clock.clone(), markets()), clock)
+    }
+
+    fn started(started: Result<RunningEngine, StoreError>, clock: Arc<ManualClock>) -> Self {
+        let RunningEngine { engine, lane } = started.expect("the store can be read");
         Self { engine, clock, lane }
     }
 

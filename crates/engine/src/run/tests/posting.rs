@@ -23,6 +23,12 @@ fn arriving(hub: &Hub, n: u64) -> Command {
     )
 }
 
+/// A hub with a market, on disk.
+fn on_disk(dir: &Path, clock: &Arc<ManualClock>) -> Hub {
+    let store = SqliteStore::open(dir).expect("no other process has it open");
+    Hub::with_market(Box::new(store), clock.clone())
+}
+
 fn posting(answer: &Answer) -> (PostingId, bool) {
     match answer {
         Answer::MarketOrder { record: posting, repeated } => (*posting, *repeated),
@@ -34,7 +40,7 @@ fn posting(answer: &Answer) -> (PostingId, bool) {
 async fn whatever_comes_at_once_is_posted_once_and_whoever_it_is_arrives_once() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let clock = ManualClock::at(START);
-    let hub = Hub::on_disk(dir.path(), &clock);
+    let hub = on_disk(dir.path(), &clock);
     hub.enrol(enrol("bob", "bob", &[("sum", "1")])).await;
     // Five orders, eight times each, all concurrently.
     let orders: Vec<Command> = (0..40).map(|n| arriving(&hub, n % 5)).collect();
@@ -48,7 +54,7 @@ async fn whatever_comes_at_once_is_posted_once_and_whoever_it_is_arrives_once() 
     assert_eq!(hub.account("ada"), ("5.00".to_owned(), "5.00".to_owned()), "one welcome grant");
     let next = hub.engine.with_world(|world| world.next);
     hub.stop().await;
-    let hub = Hub::on_disk(dir.path(), &clock);
+    let hub = on_disk(dir.path(), &clock);
     for n in 0..5 {
         let answer = hub.run(arriving(&hub, n)).await.expect("submissions are never refused");
         let (id, repeated) = posting(&answer);
@@ -66,7 +72,7 @@ async fn whatever_comes_at_once_is_posted_once_and_whoever_it_is_arrives_once() 
 #[tokio::test]
 async fn a_posting_that_could_not_be_written_was_never_posted() {
     let (store, probe) = Probed::over(MemoryStore::default());
-    let hub = Hub::over(store, ManualClock::at(START));
+    let hub = Hub::with_market(store, ManualClock::at(START));
     probe.fail_with(StoreError::Full);
     hub.run(submit("x", MarketOrder::RecordOnly)).await.expect_err("there is no space");
     assert_eq!(

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use super::checkpoint::WalLimits;
 use super::{DB_FILE, PAGE_BYTES, SqliteStore};
-use crate::fixtures::market::submit;
+use crate::fixtures::market::{markets, submit};
 use crate::fixtures::{ModelHub, enrol};
 use crate::store::suite::write_sample_history;
 use crate::store::{PageQuery, Row, RowKey, Store, StoreError};
@@ -123,6 +123,7 @@ fn a_file_from_before_there_were_markets_becomes_a_current_one() {
     // It can be audited before it is used.
     let report = crate::audit::audit_dir(dir.path()).expect("an old file can be read");
     assert!(report.is_clean(), "{report:#?}");
+    script.world.markets = markets();
     for posted in 0..2 {
         let mut store = SqliteStore::open(dir.path()).unwrap();
         let version = store.db.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));

@@ -18,7 +18,7 @@ use rialto_core::world::World;
 use super::Store;
 use super::memory::MemoryStore;
 use super::sqlite::SqliteStore;
-use crate::fixtures::market::{submit, submit_offer, submit_task};
+use crate::fixtures::market::{markets, submit, submit_offer, submit_task};
 use crate::fixtures::{
     self, ModelHub, agent_in, enrol, grant, job_in, message, open, pay, report, send_message,
 };
@@ -133,6 +133,11 @@ pub fn write_sample_history(script: &mut ModelHub, store: &mut dyn Store) {
     })));
     run(Command::Remove { agent: cyd, by_operator: false });
     // And what the market published: executed orders, one that was refused, and an end.
+    script.world.markets = markets();
+    let mut run = |command| {
+        let (_, changes) = script.run(command);
+        store.commit(&changes, &ExpiredRows::default()).expect("there is space");
+    };
     run(submit_task(open(5, ada, "draw", "3", now)));
     run(submit("nothing", MarketOrder::RecordOnly));
     run(submit_task(open(6, ada, "fly", "3", now)));
@@ -144,6 +149,7 @@ pub fn write_sample_history(script: &mut ModelHub, store: &mut dyn Store) {
 
 pub fn rebuild_world(script: &ModelHub, store: &mut dyn Store) -> World {
     let mut world = World::new(script.world.rules);
+    world.markets = script.world.markets.clone();
     world.apply(&store.load_hot_rows().expect("what was written can be read"));
     world
 }
