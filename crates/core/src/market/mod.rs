@@ -23,7 +23,6 @@ use crate::id::PostingId;
 use crate::notice::Notice;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
-pub use submission::{MarketJobRequest, MarketOrder, MarketSubmission};
 
 /// The protocols with a public record, and their recorders.
 pub type Markets = BTreeMap<Protocol, Arc<dyn MarketRecorder>>;

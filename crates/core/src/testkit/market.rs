@@ -5,11 +5,10 @@ use std::sync::Arc;
 use super::TestHub;
 use crate::alias::Protocol;
 use crate::answer::Answer;
-use crate::command::Command;
+use crate::command::{Command, Registration};
+use crate::envelope::{Envelope, MarketSubmission};
 use crate::id::PostingId;
-use crate::market::{
-    MarketOrder, MarketRecord, MarketRecorder, MarketStep, MarketSubmission, RecordContent,
-};
+use crate::market::{MarketRecord, MarketRecorder, MarketStep, RecordContent};
 use crate::notice::Notice;
 use crate::time::Timestamp;
 use crate::world::Rules;
@@ -36,6 +35,17 @@ impl MarketRecorder for PlainRecorder {
         let messages = replies + step.notices.len() as u64;
         RecordContent { text, messages, shown, question: None }
     }
+}
+
+/// An order to a market.
+pub fn market_order(
+    market: Protocol,
+    id: &str,
+    registration: Option<Registration>,
+    command: Command,
+) -> Envelope {
+    let (id, registration, reply) = (id.to_owned(), registration.map(Box::new), String::new());
+    Envelope::for_market(MarketSubmission { market, id, registration, reply }, command)
 }
 
 /// How a notice is written.
@@ -86,22 +96,28 @@ impl TestHub {
     }
 
     /// Submits an order to the market; returns its record, and whether it was submitted before.
-    pub fn submit(&mut self, id: &str, signed_order: MarketOrder) -> (PostingId, bool) {
+    pub fn submit(&mut self, id: &str, command: Command) -> (PostingId, bool) {
+        self.submit_for(id, None, command)
+    }
+
+    /// The same, registering the requester of a job if it is unknown.
+    pub fn submit_for(
+        &mut self,
+        id: &str,
+        registration: Option<Registration>,
+        command: Command,
+    ) -> (PostingId, bool) {
         let market = *self.world.markets.keys().next().expect("a hub with a market");
-        let (id, reply) = (id.to_owned(), String::new());
-        let order = MarketSubmission { market, id, order: signed_order, reply };
-        match self
-            .run(Command::SubmitToMarket(Box::new(order)))
-            .expect("submissions are never refused")
-        {
-            Answer::MarketOrder { record: posting, repeated } => (posting, repeated),
+        let answer = self.run(market_order(market, id, registration, command));
+        match answer.expect("submissions are never refused") {
+            Answer::MarketOrder { record, repeated } => (record, repeated),
             other => panic!("expected a market record, got {other:?}"),
         }
     }
 
     /// Submits an order; returns what was published for it.
-    pub fn submit_and_read(&mut self, id: &str, signed_order: MarketOrder) -> ParsedRecord {
-        let (posting, repeated) = self.submit(id, signed_order);
+    pub fn submit_and_read(&mut self, id: &str, command: Command) -> ParsedRecord {
+        let (posting, repeated) = self.submit(id, command);
         assert!(!repeated, "{id} was submitted before");
         self.read_record(posting)
     }

@@ -22,6 +22,7 @@ use parking_lot::{Condvar, Mutex};
 use rialto_core::answer::Answer;
 use rialto_core::changes::{Changes, ExpiredRows};
 use rialto_core::command::{Command, OpenJob, Registration};
+use rialto_core::envelope::Envelope;
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::time::Millis;
 use rialto_core::world::Rules;
@@ -74,7 +75,7 @@ impl Hub {
         Self::over(Box::new(store), clock.clone())
     }
 
-    async fn run(&self, command: Command) -> Result<Answer, Failure> {
+    async fn run(&self, command: impl Into<Envelope>) -> Result<Answer, Failure> {
         self.engine.run(command).await
     }
 
@@ -226,13 +227,13 @@ impl Store for Probed {
 /// Runs these concurrently.
 async fn together(
     engine: &Engine,
-    commands: impl IntoIterator<Item = Command>,
+    commands: impl IntoIterator<Item = impl Into<Envelope>>,
 ) -> Vec<Result<Answer, Failure>> {
-    let run = |command| {
+    let run = |command: Envelope| {
         let engine = engine.clone();
         tokio::spawn(async move { engine.run(command).await })
     };
-    let running: Vec<_> = commands.into_iter().map(run).collect();
+    let running: Vec<_> = commands.into_iter().map(Into::into).map(run).collect();
     let mut answers = Vec::new();
     for one in running {
         answers.push(one.await.expect("nothing panics"));

@@ -10,7 +10,6 @@ use rialto_core::changes::{Changes, Counters, ExpiredRows};
 use rialto_core::command::Command;
 use rialto_core::event::HistoryLine;
 use rialto_core::id::*;
-use rialto_core::market::MarketOrder;
 use rialto_core::money::Credits;
 use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::owner::Owner;
@@ -138,7 +137,7 @@ fn a_file_from_before_there_were_markets_becomes_a_current_one() {
             limit: 9,
         };
         assert_eq!(store.open_reader().unwrap().load_page(page).unwrap().len(), posted);
-        let (_, changes) = script.run(submit(&format!("order-{posted}"), MarketOrder::RecordOnly));
+        let (_, changes) = script.run(submit(&format!("order-{posted}"), Command::RecordOnly));
         store.commit(&changes, &ExpiredRows::default()).unwrap();
     }
     assert!(crate::audit::audit_dir(dir.path()).unwrap().is_clean());

@@ -7,11 +7,10 @@ use rialto_core::agent::Liveness;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
 use rialto_core::changes::ExpiredRows;
-use rialto_core::command::{Command, DeliveryResult, SaveAnswer};
+use rialto_core::command::{Command, DeliveryResult};
 use rialto_core::id::JobId;
-use rialto_core::idempotency::{Principal, SavedAnswer};
+use rialto_core::idempotency::{Idempotency, Principal, SavedAnswer};
 use rialto_core::job::Selection;
-use rialto_core::market::MarketOrder;
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 
@@ -125,12 +124,7 @@ pub fn write_sample_history(script: &mut ModelHub, store: &mut dyn Store) {
     let scope = Digest::of(&[b"once"]);
     let kept = SavedAnswer::Answer { status: 201, body: "{}".to_owned() };
     let principal = Principal::Operator;
-    run(Command::SaveAnswer(Box::new(SaveAnswer {
-        scope,
-        request: scope,
-        principal,
-        answer: kept,
-    })));
+    run(Idempotency { scope, request: scope, principal }.save(kept));
     run(Command::Remove { agent: cyd, by_operator: false });
     // And what the market published: executed orders, one that was refused, and an end.
     script.world.markets = markets();
@@ -139,7 +133,7 @@ pub fn write_sample_history(script: &mut ModelHub, store: &mut dyn Store) {
         store.commit(&changes, &ExpiredRows::default()).expect("there is space");
     };
     run(submit_task(open(5, ada, "draw", "3", now)));
-    run(submit("nothing", MarketOrder::RecordOnly));
+    run(submit("nothing", Command::RecordOnly));
     run(submit_task(open(6, ada, "fly", "3", now)));
     let mut wanted = open(7, ada, "draw", "3", now);
     wanted.selection = Selection::Auction { closes: now.plus(Millis::minutes(1)) };
