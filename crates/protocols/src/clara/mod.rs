@@ -33,7 +33,7 @@ mod translate;
 mod tests;
 
 #[cfg(feature = "server")]
-pub use record_writer::EventRecordWriter;
+pub use record_writer::RecordWriter;
 #[cfg(feature = "server")]
 pub use settings::Settings;
 pub use wire::action::{Action, BridgedTopics, Strategy, Topics};

@@ -1,9 +1,8 @@
 //! Signed orders are executed once, and a signer is registered from its first accepted order on.
 
-use super::{ProfileUpdate, RequestTarget, SignedEnvelope, SignedOrder};
 use crate::agent::presence::Availability;
 use crate::alias::{Digest, Protocol};
-use crate::command::{Actor, Command, Registration};
+use crate::command::{Actor, Command, ProfileUpdate, Registration, RequestTarget};
 use crate::id::AgentId;
 use crate::job::State;
 use crate::notice::NoticeKind;
@@ -21,13 +20,13 @@ fn welcoming() -> TestHub {
 #[test]
 fn the_first_order_enrols_its_signer_and_welcomes_its_owner_once() {
     let mut scene = welcoming();
-    let order = scene.sign_order("ann", "1", SignedOrder::RecordOnly);
+    let order = scene.sign_order("ann", "1", Command::RecordOnly);
     let heard = scene.run_signed(order).unwrap();
     assert_eq!((heard.job, heard.state, heard.repeated), (None, None, false));
     assert_eq!(scene.world.agent_by_alias(AWAY, "ann"), Some(heard.by));
     assert!(scene.is_online(heard.by));
     assert_eq!(scene.balance_text("ann").0, "3.00");
-    let order = scene.sign_order("ann", "2", SignedOrder::RecordOnly);
+    let order = scene.sign_order("ann", "2", Command::RecordOnly);
     assert_eq!(scene.run_signed(order).unwrap().by, heard.by);
     assert_eq!(scene.balance_text("ann").0, "3.00");
 }
@@ -55,13 +54,13 @@ fn an_owner_that_was_granted_something_before_is_taken_over() {
 fn somebody_elses_owner_is_not_taken_over() {
     let mut scene = TestHub::default();
     scene.register_worker("ann", "ann", &[]);
-    let mut order = scene.sign_order("key", "1", SignedOrder::RecordOnly);
+    let mut order = scene.sign_order("key", "1", Command::RecordOnly);
     let stranger = Registration {
         actor: Actor::Anonymous,
         owner: "ann".to_owned(),
         ..signer_registration("key")
     };
-    order.registration = Some(Box::new(stranger));
+    order.signature.registration = Some(Box::new(stranger));
     assert_eq!(scene.run_signed(order).unwrap_err(), Refusal::OwnerTaken);
 }
 
@@ -70,7 +69,7 @@ fn a_refused_order_leaves_nothing_behind_and_may_be_given_again() {
     let mut scene = welcoming();
     let pat = scene.introduce("pat", &[("sum", "5")]);
     let order = scene.job_request("sum", RequestTarget::Agent(pat), Some("6"));
-    let order = scene.sign_order("ann", "r", SignedOrder::RequestJob(Box::new(order)));
+    let order = scene.sign_order("ann", "r", Command::RequestJob(Box::new(order)));
     let before = (scene.world.next, scene.world.agents().count(), scene.world.owners().count());
     assert_eq!(scene.run_signed(order.clone()).unwrap_err(), Refusal::TooFewCredits);
     for (id, signed_order) in [
@@ -78,7 +77,7 @@ fn a_refused_order_leaves_nothing_behind_and_may_be_given_again() {
         ("2", accept("r")),
         ("3", result("r")),
         ("4", failure("r")),
-        ("5", SignedOrder::SendMessage { to: AgentId(99) }),
+        ("5", Command::Forward { to: AgentId(99) }),
     ] {
         let order = scene.sign_order("ann", id, signed_order);
         assert!(scene.run_signed(order).is_err(), "{id}");
@@ -100,7 +99,7 @@ fn what_is_said_again_is_answered_as_the_first_time_and_has_no_effect() {
     let ann = scene.introduce("ann", &[]);
     let pat = scene.introduce("pat", &[("sum", "5")]);
     let order = scene.job_request("sum", RequestTarget::Agent(pat), None);
-    let request = scene.sign_order("ann", "r", SignedOrder::RequestJob(Box::new(order)));
+    let request = scene.sign_order("ann", "r", Command::RequestJob(Box::new(order)));
     let price = scene.sign_order("pat", "o", offer("r", "4"));
     let taken = scene.sign_order("ann", "a", accept("o"));
     let done = scene.sign_order("pat", "x", result("r"));
@@ -121,8 +120,8 @@ fn what_is_said_again_is_answered_as_the_first_time_and_has_no_effect() {
         (scene.balance_text("ann").0, scene.balance_text("pat").0),
         ("6.00".to_owned(), "4.00".to_owned())
     );
-    for order in all {
-        let other = SignedEnvelope { content: Digest::of(&[b"other"]), ..order };
+    for mut other in all {
+        other.signature.content = Digest::of(&[b"other"]);
         assert_eq!(scene.run_signed(other).unwrap_err(), Refusal::SameIdOtherContent);
     }
 }
@@ -131,18 +130,19 @@ fn what_is_said_again_is_answered_as_the_first_time_and_has_no_effect() {
 fn one_id_is_good_for_one_order_of_one_signer() {
     let mut scene = TestHub::default();
     let [ann, bea] = ["ann", "bea"].map(|name| scene.introduce(name, &[]));
-    let order = scene.sign_order("ann", "1", SignedOrder::SendMessage { to: bea });
+    let order = scene.sign_order("ann", "1", Command::Forward { to: bea });
     scene.run_signed(order).unwrap();
-    let order = scene.sign_order("ann", "1", SignedOrder::RecordOnly);
+    let order = scene.sign_order("ann", "1", Command::RecordOnly);
     assert_eq!(scene.run_signed(order).unwrap_err(), Refusal::SameIdOtherContent);
     // From another signer, or in another protocol, it is another id.
-    let order = scene.sign_order("bea", "1", SignedOrder::SendMessage { to: ann });
+    let order = scene.sign_order("bea", "1", Command::Forward { to: ann });
     assert!(!scene.run_signed(order).unwrap().repeated);
     let third = Protocol::new("third");
     let elsewhere =
         Registration { home: third, owner: "else".to_owned(), ..signer_registration("ann") };
-    let order = scene.sign_order("ann", "1", SignedOrder::RecordOnly);
-    let order = SignedEnvelope { home: third, registration: Some(Box::new(elsewhere)), ..order };
+    let mut order = scene.sign_order("ann", "1", Command::RecordOnly);
+    order.signature.home = third;
+    order.signature.registration = Some(Box::new(elsewhere));
     let other = scene.run_signed(order).unwrap();
     assert!(!other.repeated && other.by != ann);
 }
@@ -153,12 +153,10 @@ fn a_name_the_hub_gave_to_somebody_else_signs_nothing() {
     let mut order = registration("bob", "bob", &[]);
     order.aliases = vec![(AWAY, "bobs-key".to_owned())];
     scene.register(order).unwrap();
-    let order = scene.sign_order("bobs-key", "1", SignedOrder::RecordOnly);
+    let order = scene.sign_order("bobs-key", "1", Command::RecordOnly);
     assert_eq!(scene.run_signed(order).unwrap_err(), Refusal::NotAuthenticated);
-    let order = SignedEnvelope {
-        registration: None,
-        ..scene.sign_order("unknown", "1", SignedOrder::RecordOnly)
-    };
+    let mut order = scene.sign_order("unknown", "1", Command::RecordOnly);
+    order.signature.registration = None;
     assert_eq!(scene.run_signed(order).unwrap_err(), Refusal::NotAuthenticated);
 }
 
@@ -166,14 +164,12 @@ fn a_name_the_hub_gave_to_somebody_else_signs_nothing() {
 fn who_was_taken_off_the_lists_comes_back_by_introducing_itself() {
     let mut scene = welcoming();
     let pat = scene.introduce("pat", &[("sum", "5")]);
-    let order = scene.sign_order("pat", "1", SignedOrder::RecordOnly);
+    let order = scene.sign_order("pat", "1", Command::RecordOnly);
     scene.run_signed(order.clone()).unwrap();
     scene.remove(pat);
-    for (id, signed_order) in [
-        ("2", SignedOrder::RecordOnly),
-        ("3", result("r")),
-        ("4", SignedOrder::SendMessage { to: pat }),
-    ] {
+    for (id, signed_order) in
+        [("2", Command::RecordOnly), ("3", result("r")), ("4", Command::Forward { to: pat })]
+    {
         let order = scene.sign_order("pat", id, signed_order);
         assert_eq!(scene.run_signed(order).unwrap_err(), Refusal::NotAuthenticated, "{id}");
     }
@@ -241,7 +237,7 @@ fn a_message_is_passed_on_as_it_is() {
     let [ann, pat] = ["ann", "pat"].map(|name| scene.introduce(name, &[]));
     let bob = scene.register_worker("bob", "bob", &[]);
     for (to, id) in [(pat, "1"), (bob, "2")] {
-        let order = scene.sign_order("ann", id, SignedOrder::SendMessage { to });
+        let order = scene.sign_order("ann", id, Command::Forward { to });
         assert_eq!(scene.run_signed(order).unwrap().job, None);
         let told = scene.notices_to(to);
         let [NoticeKind::Message { from, protocol: home, body, .. }] = &told[..] else {
@@ -250,15 +246,15 @@ fn a_message_is_passed_on_as_it_is() {
         assert_eq!((*from, *home, body), (Some(ann), AWAY, &envelope_text("ann", id)));
     }
     scene.run(Command::SetBlocked { agent: bob, other: ann, blocked: true }).unwrap();
-    let order = scene.sign_order("ann", "3", SignedOrder::SendMessage { to: bob });
+    let order = scene.sign_order("ann", "3", Command::Forward { to: bob });
     assert_eq!(scene.run_signed(order).unwrap_err(), Refusal::Blocked);
     scene.run(Command::SendMessage(Box::new(message(bob, pat, "full")))).unwrap();
-    let order = scene.sign_order("ann", "3", SignedOrder::SendMessage { to: pat });
+    let order = scene.sign_order("ann", "3", Command::Forward { to: pat });
     assert_eq!(scene.run_signed(order.clone()).unwrap_err(), Refusal::InboxFull);
     scene.run(Command::Ack { agent: pat, up_to: 1 }).unwrap();
     assert!(!scene.run_signed(order).unwrap().repeated);
     scene.remove(pat);
-    let order = scene.sign_order("ann", "4", SignedOrder::SendMessage { to: pat });
+    let order = scene.sign_order("ann", "4", Command::Forward { to: pat });
     assert_eq!(scene.run_signed(order).unwrap_err(), Refusal::NoSuchAgent);
 }
 

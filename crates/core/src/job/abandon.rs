@@ -1,81 +1,19 @@
-//! Signed results: results and failures of invited agents, and cancellation by the requester.
+//! Abandoning a job: an agent declines or fails, or the requester cancels, by a job's id among its
+//! parties. Also what a sole invitee may do without an offer.
 
-use super::{
-    Assignment, Cause, Job, JobResult, Requester, Selection, State, acceptance, end, grace_period,
-    request, work,
-};
+use std::sync::Arc;
+
+use super::{Assignment, Cause, Job, Selection, State, end, grace_period, request, work};
 use crate::agent::market_totals;
-use crate::alias::Digest;
 use crate::answer::Answer;
+use crate::command::AbandonJob;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
-use crate::message;
-use crate::money::Credits;
 use crate::refusal::Refusal;
-use crate::signed_order::{AbandonJob, SendResult};
-
-/// Submits a result, or a part of it.
-pub fn submit_result(
-    draft: &mut Draft<'_>,
-    by: AgentId,
-    order: SendResult,
-    content: Digest,
-) -> Result<Job, Refusal> {
-    let mut job = request::find_request(draft, by, &order.request)?;
-    match job.state {
-        State::Assigned | State::Running if job.worker() == Some(by) => {
-            mark_accepted(draft, &mut job)
-        }
-        State::Open if is_sole_invitee(&job, by) => assign_sole_invitee(draft, &mut job, by),
-        is => return Err(Refusal::WrongState { state: is }),
-    }
-    if !order.is_final {
-        return forward_partial_result(draft, job);
-    }
-    let price = job.assignment.map_or(Credits::ZERO, |turn| turn.price);
-    let report = JobResult {
-        ok: true,
-        output: Some(order.output),
-        paid: price.min(job.payment.held),
-        duration: work::work_duration(&job, draft.now),
-        cause: None,
-        text: None,
-        meta: None,
-        content: Some(content),
-    };
-    job_of_answer(end::finish(draft, job, State::Completed, report)?)
-}
-
-/// A worker that sends a result has accepted the job, even if it never confirmed.
-fn mark_accepted(draft: &Draft<'_>, job: &mut Job) {
-    if job.acceptance.accepted_at.is_none() {
-        acceptance::mark_accepted(draft, job, None);
-    }
-    grace_period::mark_received(job, draft.now);
-}
-
-/// Forwards a partial result unchanged; the job goes on.
-fn forward_partial_result(draft: &mut Draft<'_>, mut job: Job) -> Result<Job, Refusal> {
-    if let Requester::Agent(requester) = job.request.requester {
-        if message::is_inbox_full(draft, requester) {
-            return Err(Refusal::InboxFull);
-        }
-        draft.forward_original(requester);
-    }
-    // The first part is also the first notice that the work has started.
-    let is_known = draft.job(job.id).is_some_and(|kept| kept.state == State::Running);
-    if !is_known {
-        draft.add_event(Event::JobStarted { job: job.id });
-    }
-    job.state = State::Running;
-    draft.add_event(Event::JobProgressed { job: job.id });
-    draft.put_job(job.clone());
-    Ok(job)
-}
 
 /// Whether this agent is the only one invited, to work without an offer.
-fn is_sole_invitee(job: &Job, by: AgentId) -> bool {
+pub fn is_sole_invitee(job: &Job, by: AgentId) -> bool {
     let offers_only = matches!(job.selection, Selection::Invited { offers_only: true, .. });
     job.candidates.invited == [by] && job.candidates.declined.is_empty() && !offers_only
 }
@@ -105,32 +43,33 @@ pub fn assign_sole_invitee(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
 }
 
 /// The requester cancels its request, or an invited agent declines or fails.
-pub fn abandon_job(draft: &mut Draft<'_>, by: AgentId, order: AbandonJob) -> Result<Job, Refusal> {
+pub fn abandon_job(draft: &mut Draft<'_>, order: AbandonJob) -> Result<Answer, Refusal> {
+    let by = order.by;
     let named = request::find_by_requester_id(draft, by, &order.request.id);
-    let known = named.is_some();
-    let with =
-        |job: &Job| order.request.counterparty.is_none_or(|with| request::involves(job, with));
-    let own = named.filter(with);
-    let asked = request::find_request(draft, by, &order.request);
-    match (own, asked) {
+    let is_known = named.is_some();
+    let has_counterparty =
+        |job: &Job| order.request.counterparty.is_none_or(|other| request::involves(job, other));
+    let own = named.filter(has_counterparty);
+    let invited = request::find_request(draft, by, &order.request);
+    match (own, invited) {
         // Two agents requested jobs of each other under one id: a finished job cannot be meant.
         (Some(own), Ok(job)) if own.state.is_final() => decline_or_fail(draft, job, by, order),
         (Some(own), Ok(job)) if job.state.is_final() => cancel_request(draft, own, order.text),
         (Some(_), Ok(_) | Err(Refusal::Ambiguous)) => Err(Refusal::Ambiguous),
         (Some(own), Err(_)) => cancel_request(draft, own, order.text),
         (None, Ok(job)) => decline_or_fail(draft, job, by, order),
-        (None, Err(Refusal::NotFound)) if known => Err(Refusal::WrongParty),
+        (None, Err(Refusal::NotFound)) if is_known => Err(Refusal::WrongParty),
         (None, Err(refusal)) => Err(refusal),
     }
 }
 
-fn cancel_request(draft: &mut Draft<'_>, job: Job, text: String) -> Result<Job, Refusal> {
+fn cancel_request(draft: &mut Draft<'_>, job: Job, text: String) -> Result<Answer, Refusal> {
     if draft.now >= job.request.deadline && !job.state.is_final() {
         return Err(Refusal::WrongState { state: State::Expired });
     }
     match job.state {
         State::Open | State::Negotiating => {
-            job_of_answer(end::fail(draft, job, State::Cancelled, Cause::Cancelled, Some(text))?)
+            end::fail(draft, job, State::Cancelled, Cause::Cancelled, Some(text))
         }
         is => Err(Refusal::WrongState { state: is }),
     }
@@ -141,7 +80,7 @@ fn decline_or_fail(
     mut job: Job,
     by: AgentId,
     order: AbandonJob,
-) -> Result<Job, Refusal> {
+) -> Result<Answer, Refusal> {
     if !is_by_invitation(&job) {
         return return_assigned_job(draft, job, by, order);
     }
@@ -165,7 +104,7 @@ fn decline_or_fail(
         State::Open | State::Negotiating => {}
         is => return Err(Refusal::WrongState { state: is }),
     }
-    job_of_answer(end::fail(draft, job, State::Failed, cause, Some(text))?)
+    end::fail(draft, job, State::Failed, cause, Some(text))
 }
 
 /// A job of another protocol was assigned without invitation; its own policy decides what happens
@@ -175,7 +114,7 @@ fn return_assigned_job(
     mut job: Job,
     by: AgentId,
     order: AbandonJob,
-) -> Result<Job, Refusal> {
+) -> Result<Answer, Refusal> {
     let AbandonJob { cause, refused, text, .. } = order;
     // An agent that lost an auction can still name the job but may not act on it.
     let holds = job.worker() == Some(by);
@@ -187,17 +126,17 @@ fn return_assigned_job(
         job.candidates.declined.push(by);
         market_totals::record_declined(draft, by, &job);
     }
-    job_of_answer(match job.policy {
-        policy if refused && policy.next_when_declined => work::reassign(draft, job)?,
-        policy if !refused && policy.next_when_failed => work::fail_assignment(draft, job, cause)?,
-        _ => {
-            // A refusal is not the worker's failure, whatever reason it gives.
-            if refused && cause.is_worker_failure() {
-                job.unassign();
-            }
-            end::fail(draft, job, State::Failed, cause, Some(text))?
-        }
-    })
+    if refused && job.policy.next_when_declined {
+        return work::reassign(draft, job);
+    }
+    if !refused && job.policy.next_when_failed {
+        return work::fail_assignment(draft, job, cause);
+    }
+    // A refusal is not the worker's failure, whatever reason it gives.
+    if refused && cause.is_worker_failure() {
+        job.unassign();
+    }
+    end::fail(draft, job, State::Failed, cause, Some(text))
 }
 
 fn is_by_invitation(job: &Job) -> bool {
@@ -205,13 +144,13 @@ fn is_by_invitation(job: &Job) -> bool {
 }
 
 /// One of several invited agents declines; the others stay invited.
-fn remove_invitee(draft: &mut Draft<'_>, mut job: Job, by: AgentId) -> Job {
+fn remove_invitee(draft: &mut Draft<'_>, mut job: Job, by: AgentId) -> Answer {
     job.candidates.invited.retain(|one| *one != by);
     job.candidates.declined.push(by);
     market_totals::record_declined(draft, by, &job);
     draft.add_event(Event::JobDeclined { job: job.id, worker: by });
     draft.put_job(job.clone());
-    job
+    Answer::Job { job: Arc::new(job), repeated: false }
 }
 
 /// The deadline of a job without any answer passed. A sole invitee is responsible if it had read
@@ -227,12 +166,5 @@ pub fn assign_silent_invitee(draft: &mut Draft<'_>, job: &mut Job) {
     };
     if draft.now.since(read_at) >= grace_period::period_for(draft, job, *only) {
         assign_sole_invitee(draft, job, *only);
-    }
-}
-
-fn job_of_answer(answer: Answer) -> Result<Job, Refusal> {
-    match answer {
-        Answer::Job { job, .. } => Ok(Job::clone(&job)),
-        _ => Err(Refusal::NotFound),
     }
 }
