@@ -8,35 +8,35 @@ const SEEN_MAX: usize = 10_000;
 
 /// The most recent items.
 #[derive(Debug)]
-pub(super) struct RecentSet<T> {
-    all: HashSet<T>,
+pub(crate) struct RecentSet<T> {
+    items: HashSet<T>,
     oldest_first: VecDeque<T>,
 }
 
 impl<T> Default for RecentSet<T> {
     fn default() -> Self {
-        Self { all: HashSet::new(), oldest_first: VecDeque::new() }
+        Self { items: HashSet::new(), oldest_first: VecDeque::new() }
     }
 }
 
 impl<T: Clone + Eq + Hash> RecentSet<T> {
     /// Adds an item; `false` if it was there already.
-    pub(super) fn insert(&mut self, one: T) -> bool {
-        if !self.all.insert(one.clone()) {
+    pub(crate) fn insert(&mut self, item: T) -> bool {
+        if !self.items.insert(item.clone()) {
             return false;
         }
         if self.oldest_first.len() >= SEEN_MAX
             && let Some(oldest) = self.oldest_first.pop_front()
         {
-            self.all.remove(&oldest);
+            self.items.remove(&oldest);
         }
-        self.oldest_first.push_back(one);
+        self.oldest_first.push_back(item);
         true
     }
 
     /// Whether the set contains an item.
-    pub(super) fn contains(&self, one: &T) -> bool {
-        self.all.contains(one)
+    pub(crate) fn contains(&self, item: &T) -> bool {
+        self.items.contains(item)
     }
 }
 
@@ -52,6 +52,6 @@ mod tests {
         (1..=SEEN_MAX).for_each(|n| assert!(seen.insert(n)));
         assert!(!seen.contains(&0));
         assert!(seen.contains(&1));
-        assert_eq!(seen.all.len(), SEEN_MAX);
+        assert_eq!(seen.items.len(), SEEN_MAX);
     }
 }

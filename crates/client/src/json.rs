@@ -1,13 +1,19 @@
-//! Checks that JSON text is an object before it is inserted into a payload.
+//! JSON in calls: reading responses, and checking text that becomes part of a request.
 
-use rialto_protocols::kit::ijson::{self, JsonValue};
+use rialto_protocols::kit::ijson::{self, Json, JsonValue};
+use serde::Deserialize;
 
 use crate::call::CallError;
 
+/// Parses the JSON of a response.
+pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, CallError> {
+    serde_json::from_slice(body).map_err(CallError::unreadable)
+}
+
 /// Refuses text that is not a single object, because it could add other members.
-pub(super) fn check_object(name: &str, text: &str) -> Result<(), CallError> {
-    let hint = || Some(format!("{name} must be a JSON object, such as {{\"text\":\"hi\"}}"));
-    match ijson::read(text.as_bytes()).as_ref().map(ijson::Json::value) {
+pub(crate) fn check_object(name: &str, text: &str) -> Result<(), CallError> {
+    let hint = || Some("write a JSON object, such as {\"text\":\"hi\"}".to_owned());
+    match ijson::read(text.as_bytes()).as_ref().map(Json::value) {
         Ok(JsonValue::Object(_)) => Ok(()),
         Ok(_) => Err(CallError::invalid(format!("{name} is not an object"), hint())),
         Err(why) => Err(CallError::invalid(format!("{name} cannot be read: {why}"), hint())),
