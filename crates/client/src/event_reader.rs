@@ -116,7 +116,20 @@ fn is_final(error: &CallError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::refused;
+    use crate::origin_client::{OriginClient, parse_http_url, refusal_from_body};
+    use crate::testing::{Stage, refused, stream};
+
+    #[tokio::test]
+    async fn events_before_one_that_is_too_long_arrive_first() {
+        let text = format!("data: 1\n\ndata: {}\n\n", "x".repeat(100));
+        let stage = Stage::new(move |_, _| stream(&text)).await;
+        let url = parse_http_url(&stage.url).expect("a URL");
+        let client = OriginClient::new(&url).expect("a client");
+        let connect = || client.open_events(url.clone(), None, refusal_from_body);
+        let mut reader = EventReader::new(connect().await.expect("open"), 64);
+        assert_eq!(reader.next(connect).await.expect("an event").data, "1");
+        assert!(matches!(reader.next(connect).await, Err(CallError::Unreadable(_))));
+    }
 
     #[test]
     fn a_stream_ends_only_when_its_server_will_never_serve_it() {
