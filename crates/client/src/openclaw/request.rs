@@ -243,8 +243,8 @@ pub(super) fn min_retry_delay(error: &CallError) -> Option<Duration> {
     error.wait_if(|status, _, retryable| retryable || matches!(status, 429 | 502..=504 | 507))
 }
 
-/// Repeats a call until there is a response, good or bad. Only temporary errors are retried, as long
-/// as the hub asks for.
+/// Repeats a call until there is a response, good or bad. Only temporary errors are retried, after
+/// at least the wait that the hub asks for.
 pub(super) async fn retry_forever<T, F: Future<Output = Result<T, CallError>>>(
     call: impl FnMut() -> F,
 ) -> Result<T, CallError> {
