@@ -9,7 +9,6 @@ mod inboxes;
 mod jobs;
 mod lane;
 mod live_inboxes;
-#[cfg(any(test, feature = "testkit"))]
 mod notifier;
 mod reader_pool;
 mod start;
