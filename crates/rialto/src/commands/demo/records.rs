@@ -184,7 +184,7 @@ async fn read_fact(engine: &Engine, agents: &DemoAgents, event: &Event) -> Optio
     let role_of =
         |id: AgentId| agents.iter().find(|(_, agent)| agent.id == id).map(|(role, _)| *role);
     let job = engine.load_job(id).await.ok().flatten()?;
-    let Requester::Agent(requester) = job.requester else { return None };
+    let Requester::Agent(requester) = job.request.requester else { return None };
     Some(Fact {
         job: job.uuid.to_string(),
         requester: role_of(requester)?,
