@@ -6,9 +6,8 @@ use rialto_core::money::Credits;
 use serde::Serialize;
 
 use super::plan::{self, ActionKind, Role, STEPS};
-use super::records::FactKind::{self, Completed, Declined, Deferred, Failed, Offered};
-use super::records::{Fact, Payment, Scores, describe};
-use super::report::DemoReport;
+use super::report::FactKind::{self, Completed, Declined, Deferred, Failed, Offered};
+use super::report::{DemoReport, Fact, Payment, Scores, describe};
 use crate::commands::v1::{Amount, format_amount};
 
 /// One condition that must hold.

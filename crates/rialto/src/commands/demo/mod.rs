@@ -1,14 +1,12 @@
 //! `rialto demo`: agents of all five protocols do one paid job together, then the demo ends.
 //!
 //! A Reader hires an Editor, which hires all the others it needs. The hub is real, the agents are real
-//! (`agents`, `requesters`), and they talk to it over HTTP. What the agents report goes to the
-//! `display`. What the hub has recorded is read by `records`. `check` compares both with the `plan`.
+//! (`agents`, `requesters`), and they talk to it over HTTP. The `scenario` shows what the agents report.
+//! The `report` has that and what the hub has recorded. `check` compares both with the `plan`.
 
 mod agents;
 mod check;
-mod display;
 mod plan;
-mod records;
 mod report;
 mod requesters;
 mod scenario;
@@ -29,8 +27,8 @@ use tokio::task::JoinHandle;
 
 use super::{CliError, CliResult, Exit, V1, output, print_error, runtime};
 use check::Check;
-use display::{DisplayMode, LiveDisplay};
 use report::DemoReport;
+use scenario::{DisplayMode, LiveDisplay};
 
 #[derive(clap::Args)]
 pub struct Args {
