@@ -111,7 +111,10 @@ enum Verb {
 
 /// The command line with the examples of every command.
 fn command() -> Command {
-    let sections = HELP.split("## ").filter_map(|section| section.split_once('\n'));
+    let sections = HELP
+        .trim_start_matches("## ")
+        .split("\n## ")
+        .filter_map(|section| section.split_once('\n'));
     add_examples(Cli::command(), "rialto", &sections.collect())
 }
 
@@ -223,7 +226,9 @@ mod tests {
     fn every_help_says_what_the_command_does_and_ends_with_examples() {
         let mut whole = command();
         whole.build();
+        let mut commands = 0;
         each(&whole, "rialto", &mut |path, command| {
+            commands += 1;
             for help in [command.clone().render_help(), command.clone().render_long_help()] {
                 let help = help.to_string();
                 let (before, examples) = help.split_once("\nExamples:\n").expect(&help);
@@ -233,6 +238,7 @@ mod tests {
                 assert!(first.contains("rialto"), "{path}: {first}");
             }
         });
+        assert_eq!(HELP.matches("## ").count(), commands, "sections of commands that do not exist");
     }
 
     #[test]

@@ -47,8 +47,7 @@ pub fn print_list<'a>(items: impl Iterator<Item = &'a str>) -> Exit {
 
 /// Prints a line on standard error, beside the data. A closed standard error is ignored.
 pub fn print_stderr(text: &str) {
-    let mut error = io::stderr().lock();
-    let _ = error.write_all(format!("{text}\n").as_bytes());
+    write_stderr(&format!("{text}\n"));
 }
 
 /// Escapes text so that it stays on one line and cannot move the cursor or change direction.
@@ -111,7 +110,7 @@ impl LiveLine {
         let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
         Self {
             is_rewritable: io::stderr().is_terminal() && !dumb,
-            columns: columns().unwrap_or(COLUMNS),
+            columns: terminal_width(io::stderr()).unwrap_or(COLUMNS),
             shown: String::new(),
         }
     }
@@ -159,12 +158,15 @@ fn write_stderr(text: &str) {
     let _ = error.write_all(text.as_bytes()).and_then(|()| error.flush());
 }
 
-/// The terminal's width, if known.
-fn columns() -> Option<usize> {
-    #[cfg(unix)]
-    if let Ok(size) = rustix::termios::tcgetwinsize(io::stderr()) {
-        return Some(usize::from(size.ws_col)).filter(|columns| *columns > 0);
-    }
+/// A terminal's width, if known.
+#[cfg(unix)]
+pub fn terminal_width(stream: impl std::os::fd::AsFd) -> Option<usize> {
+    let columns = usize::from(rustix::termios::tcgetwinsize(stream).ok()?.ws_col);
+    Some(columns).filter(|columns| *columns > 0)
+}
+
+#[cfg(not(unix))]
+pub fn terminal_width<T>(_: T) -> Option<usize> {
     None
 }
 

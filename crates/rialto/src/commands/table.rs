@@ -74,15 +74,9 @@ impl Column {
     }
 }
 
-impl From<&'static str> for Column {
-    fn from(heading: &'static str) -> Self {
-        Self::text(heading)
-    }
-}
-
 impl Table {
-    pub fn new(columns: impl IntoIterator<Item = impl Into<Column>>) -> Self {
-        Self { columns: columns.into_iter().map(Into::into).collect(), rows: Vec::new() }
+    pub fn new(columns: impl Into<Vec<Column>>) -> Self {
+        Self { columns: columns.into(), rows: Vec::new() }
     }
 
     /// Adds a row, one text per column; an empty text is shown as a dash.
@@ -200,17 +194,7 @@ fn width() -> Option<usize> {
         return None;
     }
     let set = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    set.or_else(terminal_width).filter(|width| *width > 0)
-}
-
-#[cfg(unix)]
-fn terminal_width() -> Option<usize> {
-    rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col))
-}
-
-#[cfg(not(unix))]
-fn terminal_width() -> Option<usize> {
-    None
+    set.or_else(|| output::terminal_width(io::stdout())).filter(|width| *width > 0)
 }
 
 /// Asserts that a table fits 80 columns and keeps its headings.

@@ -197,15 +197,8 @@ fn table<'a>(agents: impl Iterator<Item = &'a AgentView>, skill: Option<&str>) -
             shown.map(|skill| format!("{} {}", skill.name, skill.price_text())).collect();
         let (id, jobs) = (agent.id.to_string(), agent.jobs_settled.to_string());
         let AgentView { name, protocol, score, .. } = agent;
-        table.push_row([
-            &id,
-            name,
-            protocol,
-            &skills.join(", "),
-            score.get(),
-            &jobs,
-            agent.state(),
-        ]);
+        let skills = skills.join(", ");
+        table.push_row([&id, name, protocol, &skills, score.get(), &jobs, agent.state()]);
     }
     table
 }

@@ -152,8 +152,13 @@ async fn register_at_registry(
     // Names are not unique here: only the key file says which agent to update.
     if let Some(known) = keys.filter(|_| options.key_file.is_some()) {
         server = server.with_key(known.key.clone());
-        let id = known.agent_id.as_deref().and_then(|id| id.parse::<Uuid>().ok());
-        registration = id.map_or(registration.clone(), |id| registration.id(id));
+        if let Some(id) = &known.agent_id {
+            let id: Uuid = id.parse().map_err(|_| {
+                let message = format!("the key file is of {id}, which is not a registry agent");
+                CliError::usage(message, "pass the key file of the agent to update")
+            })?;
+            registration = registration.id(id);
+        }
     }
     let agent = server.register(&registration).await?;
     let id = agent.agent_id.to_string();

@@ -171,7 +171,9 @@ mod tests {
         let job = r#""f81d4fae-7dec-11d0-a765-00a0c91e6bf6""#;
         let lines =
             [line("transfer", "a-company-with-a-long-name", job), line("grant", "b", "null")];
-        assert_fits(&table(&lines).expect("a table"), "AT KIND AMOUNT FROM TO FOR");
+        let table = table(&lines).expect("a table");
+        assert_fits(&table, "AT KIND AMOUNT FROM TO FOR");
+        assert!(table.lines(None)[1].contains("  alice-1f2e3d4c (held)  "));
     }
 
     #[test]
