@@ -48,7 +48,7 @@ pub use payload::EnvelopePayload;
 pub use request_spec::RequestSpec;
 pub use response::{Acceptance, EnvelopeResponse};
 pub use seed::Seed;
-pub use serve::{ServeError, ServeOptions};
+pub use serve::ServeOptions;
 pub use server::Server;
 pub use sign::{canonical_json, signing_input};
 pub use signed_envelope::SignedEnvelope;
@@ -56,6 +56,7 @@ pub use socket::{Frame, Socket};
 
 pub use crate::retry::RetryPolicy;
 pub use crate::webhook_signature::WebhookSecret;
+pub use crate::worker::ServeError;
 pub use rialto_core::money::Credits;
 pub use rialto_core::time::{Millis, Timestamp};
 pub use rialto_protocols::agora::wire::payload::ResultStatus;

@@ -30,7 +30,7 @@ pub use market_client::{ActionResult, MarketClient};
 pub use message_feed::MessageFeed;
 pub use pending_task::{PendingTask, TaskEnd};
 pub use record::{AgentList, Query, Task, TaskOutcome};
-pub use serve::{ServeError, ServeOptions};
+pub use serve::ServeOptions;
 pub use server::Server;
 pub use signed_item::SignedItem;
 pub use task_spec::{Profile, TaskSpec};
@@ -38,6 +38,7 @@ pub use wallet::{Wallet, WalletError};
 
 pub use crate::agora::Seed;
 pub use crate::retry::RetryPolicy;
+pub use crate::worker::ServeError;
 pub use rialto_core::money::Credits;
 pub use rialto_core::time::{Millis, Timestamp};
 pub use rialto_protocols::clara::wire::record::{AgentRecord, AgentTasks, TaskTotals};

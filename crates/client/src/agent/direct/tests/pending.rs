@@ -8,13 +8,13 @@ use http::{Method, Request};
 use serde_json::{Value, json};
 
 use super::identity;
-use crate::agent::direct::journal::Journal;
-use crate::agent::direct::router::ProtocolEndpoint;
-use crate::agent::direct::worker_pool::WorkerPool;
+use crate::agent::direct::ProtocolEndpoint;
 use crate::agent::{Handlers, Job, Outcome, Skill};
 use crate::http_server::PeerIp;
 use crate::registry;
 use crate::testing::{Stage, answer};
+use crate::worker::journal::Journal;
+use crate::worker::pool::WorkerPool;
 
 const JOB_ID: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
 

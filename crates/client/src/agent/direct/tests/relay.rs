@@ -4,13 +4,13 @@ use http::Request;
 use serde_json::{Value, json};
 
 use super::{Reply, Stand, Works};
-use crate::agent::direct::journal::Journal;
-use crate::agent::direct::router::ProtocolEndpoint;
-use crate::agent::direct::worker_pool::WorkerPool;
+use crate::agent::direct::ProtocolEndpoint;
 use crate::agent::{Handlers, Skill};
 use crate::relay;
 use crate::relay::direct::Peer;
 use crate::relay::{EnvelopeSpec, ValidEnvelope};
+use crate::worker::journal::Journal;
+use crate::worker::pool::WorkerPool;
 
 const SPEC: &str = include_str!("../../../../../protocols/src/relay/fixtures/receive.json");
 
