@@ -85,7 +85,7 @@ async fn a_handler_that_breaks_fails_its_job_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_works_longer_than_allowed() {
+async fn no_job_runs_longer_than_its_time_limit() {
     let never = |_| std::future::pending::<Outcome>();
     let skill = Skill::new("wait", "0").expect("a skill").time_limit(Duration::from_secs(2));
     let handlers = Handlers::builder().skill(skill, never).build();
@@ -94,7 +94,7 @@ async fn nobody_works_longer_than_allowed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_handler_is_told_how_long_it_has() {
+async fn a_job_says_how_long_its_handler_has() {
     let told =
         |job: Job| async move { Outcome::from_output(&json!({"ms": job.time_limit.as_millis()})) };
     let skill = Skill::new("tell", "0").expect("a skill").time_limit(Duration::from_secs(60));
@@ -158,7 +158,7 @@ fn outputs_become_objects() {
 }
 
 #[tokio::test]
-async fn what_not_everybody_can_read_is_a_failure_whoever_made_it() {
+async fn an_output_that_some_parsers_cannot_read_is_a_failure() {
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let long = format!("\"{}\"", "x".repeat(OUTPUT_MAX));
     for (output, wrong) in [

@@ -14,7 +14,7 @@ use url::Url;
 use super::response::{self, ServerResponse};
 use crate::call::CallError;
 use crate::key::Key;
-use crate::origin_client::{self, OriginClient, parse_http_url};
+use crate::origin_client::{self, OriginClient, join_path, parse_http_url, with_mount};
 
 /// The protocol's path below a hub's URL.
 const MOUNT: &str = "agora";
@@ -55,21 +55,21 @@ impl Server {
         url: &str,
         timeout: Option<Duration>,
     ) -> Result<Self, CallError> {
-        let base = mounted(parse_http_url(url)?);
-        let line = match timeout {
-            Some(silence) => OriginClient::with_idle_timeout(&base, silence)?,
+        let base = with_mount(parse_http_url(url)?, MOUNT);
+        let client = match timeout {
+            Some(timeout) => OriginClient::with_idle_timeout(&base, timeout)?,
             None => OriginClient::new(&base)?,
         };
-        let request = line.request(Method::GET, base.clone())?;
+        let request = client.request(Method::GET, base.clone())?;
         let about: HubInfo = ask(request, DOCUMENT_BYTES_MAX).await?;
         if about.protocol != VERSION {
-            let told = format!("{base} uses {:?}, not {VERSION}", about.protocol);
-            return Err(CallError::Unreadable(told));
+            let why = format!("{base} uses {:?}, not {VERSION}", about.protocol);
+            return Err(CallError::Unreadable(why));
         }
         let wrong = |bad| CallError::Unreadable(format!("its key {bad}"));
         let key = PublicKey::from_did(&about.hub).map_err(wrong)?;
         let window = Millis(about.window_ms.clamp(1, WINDOW_MAX.0));
-        Ok(Self { client: line, base, key, did: about.hub, window, answer_timeout: timeout })
+        Ok(Self { client, base, key, did: about.hub, window, answer_timeout: timeout })
     }
 
     /// The server's key.
@@ -158,11 +158,7 @@ impl Server {
 
     /// The URL of a path below the protocol's path.
     pub(super) fn url(&self, path: &[&str]) -> Url {
-        let mut url = self.base.clone();
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(path);
-        }
-        url
+        join_path(&self.base, path)
     }
 }
 
@@ -177,36 +173,4 @@ async fn ask<T: DeserializeOwned>(
         return Err(response::parse_refusal(status, after, &body));
     }
     serde_json::from_slice(&body).map_err(|error| CallError::Unreadable(error.to_string()))
-}
-
-/// The URL with `/agora` at its end, and nothing after it.
-fn mounted(mut url: Url) -> Url {
-    url.set_query(None);
-    url.set_fragment(None);
-    let there = url.path().trim_end_matches('/').ends_with(&format!("/{MOUNT}"));
-    if let Ok(mut segments) = url.path_segments_mut() {
-        segments.pop_if_empty();
-        if !there {
-            segments.push(MOUNT);
-        }
-    }
-    url
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_protocol_is_found_below_an_address_or_where_it_is_said_to_be() {
-        for (given, wanted) in [
-            ("http://h:1", "http://h:1/agora"),
-            ("http://h:1/", "http://h:1/agora"),
-            ("http://h:1/agora?x#y", "http://h:1/agora"),
-            ("http://h:1/a/agora/", "http://h:1/a/agora"),
-            ("http://h:1/pagora", "http://h:1/pagora/agora"),
-        ] {
-            assert_eq!(mounted(Url::parse(given).expect(given)).as_str(), wanted);
-        }
-    }
 }

@@ -14,7 +14,7 @@ use super::record::{AgentList, Task, parse_tasks};
 use super::retry::with_retry;
 use super::signed_item::SignedItem;
 use crate::call::{CallError, retry_after};
-use crate::origin_client::{self, OriginClient, parse_http_url};
+use crate::origin_client::{self, OriginClient, join_path, parse_http_url, with_mount};
 use crate::retry::RetryPolicy;
 
 /// The protocol's path below a hub's URL.
@@ -45,13 +45,13 @@ struct About {
 impl Server {
     /// Discovers the market process at a URL, which may omit the `/clara` at its end.
     pub async fn discover(url: &str) -> Result<Self, CallError> {
-        let base = mounted(parse_http_url(url)?);
-        let line = OriginClient::new(&base)?;
-        let body = ask(line.request(Method::GET, base.clone())?, ANSWER_BYTES_MAX).await?;
+        let base = with_mount(parse_http_url(url)?, MOUNT);
+        let client = OriginClient::new(&base)?;
+        let body = ask(client.request(Method::GET, base.clone())?, ANSWER_BYTES_MAX).await?;
         let about: About = read(&body)?;
         let process = ItemId::read(&about.process)
             .ok_or_else(|| CallError::Unreadable(format!("{:?} is not an id", about.process)))?;
-        Ok(Self { client: line, base, process, retry: RetryPolicy::default() })
+        Ok(Self { client, base, process, retry: RetryPolicy::default() })
     }
 
     /// Sets the retry policy.
@@ -67,7 +67,7 @@ impl Server {
     /// Posts an item, with retries. It is counted once.
     pub async fn post(&self, item: &SignedItem) -> Result<(), CallError> {
         let sent = with_retry(&self.retry, || async {
-            let request = self.client.request(Method::POST, self.at(&["mu"]))?;
+            let request = self.client.request(Method::POST, self.url(&["mu"]))?;
             let request =
                 request.header(CONTENT_TYPE, "application/octet-stream").body(item.bytes.clone());
             ask(request, ANSWER_BYTES_MAX).await
@@ -77,7 +77,7 @@ impl Server {
 
     /// Gets the result of a message. For a query, waits until the auction has closed.
     pub async fn result(&self, id: &str) -> Result<MessageResult, CallError> {
-        let mut url = self.at(&["cu", "result", id]);
+        let mut url = self.url(&["cu", "result", id]);
         url.query_pairs_mut().append_pair("process-id", &self.process.to_string());
         let body = self.get(url, PAGE_BYTES_MAX).await?;
         MessageResult::read(&body).map_err(unreadable)
@@ -114,7 +114,7 @@ impl Server {
             .text("Data", data)
             .raw("Tags", &json!(tags).to_string())
             .finish();
-        let mut url = self.at(&["cu", "dry-run"]);
+        let mut url = self.url(&["cu", "dry-run"]);
         url.query_pairs_mut().append_pair("process-id", &self.process.to_string());
         let answer = with_retry(&self.retry, || async {
             let request = self.client.request(Method::POST, url.clone())?;
@@ -153,9 +153,9 @@ impl Server {
         Err(CallError::Unreadable(endless))
     }
 
-    async fn page(&self, asked: &[(&str, Option<&str>)]) -> Result<ResultPage, CallError> {
-        let mut url = self.at(&["cu", "results", &self.process.to_string()]);
-        for (name, value) in asked {
+    async fn page(&self, query: &[(&str, Option<&str>)]) -> Result<ResultPage, CallError> {
+        let mut url = self.url(&["cu", "results", &self.process.to_string()]);
+        for (name, value) in query {
             if let Some(value) = value {
                 url.query_pairs_mut().append_pair(name, value);
             }
@@ -163,18 +163,13 @@ impl Server {
         ResultPage::read(&self.get(url, PAGE_BYTES_MAX).await?).map_err(unreadable)
     }
 
-    async fn get(&self, url: Url, max: usize) -> Result<Vec<u8>, CallError> {
-        let asked = || async { ask(self.client.request(Method::GET, url.clone())?, max).await };
-        with_retry(&self.retry, asked).await
+    fn url(&self, path: &[&str]) -> Url {
+        join_path(&self.base, path)
     }
 
-    /// The URL of a path below the protocol's path.
-    fn at(&self, path: &[&str]) -> Url {
-        let mut url = self.base.clone();
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(path);
-        }
-        url
+    async fn get(&self, url: Url, max: usize) -> Result<Vec<u8>, CallError> {
+        let call = || async { ask(self.client.request(Method::GET, url.clone())?, max).await };
+        with_retry(&self.retry, call).await
     }
 }
 
@@ -203,11 +198,11 @@ fn refusal(status: StatusCode, retry_after: Option<std::time::Duration>, body: &
     struct ErrorBody {
         error: String,
     }
-    let told = serde_json::from_slice(body).map(|told: ErrorBody| told.error);
+    let message = serde_json::from_slice(body).map(|body: ErrorBody| body.error);
     CallError::Refused {
         status: status.as_u16(),
         code: status.canonical_reason().unwrap_or("unknown").to_owned(),
-        message: told.unwrap_or_else(|_| "the hub refused".to_owned()),
+        message: message.unwrap_or_else(|_| "the hub refused".to_owned()),
         retryable: matches!(status.as_u16(), 429 | 500 | 502..=504 | 507),
         hint: None,
         retry_after,
@@ -220,18 +215,4 @@ fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, CallError> {
 
 fn unreadable(error: impl std::fmt::Display) -> CallError {
     CallError::Unreadable(error.to_string())
-}
-
-/// The URL with `/clara` at its end, and nothing after it.
-fn mounted(mut url: Url) -> Url {
-    url.set_query(None);
-    url.set_fragment(None);
-    let there = url.path().trim_end_matches('/').ends_with(&format!("/{MOUNT}"));
-    if let Ok(mut segments) = url.path_segments_mut() {
-        segments.pop_if_empty();
-        if !there {
-            segments.push(MOUNT);
-        }
-    }
-    url
 }

@@ -53,12 +53,12 @@ impl Server {
         let mut base = parse_http_url(base)?;
         base.set_query(None);
         base.set_fragment(None);
-        let line = OriginClient::new(&base)?;
-        let (paths, name) = match document(&line, &base).await? {
-            Some(found) => (found.paths, found.server_name),
+        let client = OriginClient::new(&base)?;
+        let (paths, name) = match document(&client, &base).await? {
+            Some(document) => (document.paths, document.server_name),
             None => (paths_below(base.path()), None),
         };
-        Ok(Self { client: line, base, paths, name, retry: RetryPolicy::default() })
+        Ok(Self { client, base, paths, name, retry: RetryPolicy::default() })
     }
 
     /// The same server with a key.
@@ -135,8 +135,8 @@ impl Server {
     pub async fn ack(&self, up_to: u64) -> Result<AckAnswer, CallError> {
         let body = json!({"up_to": up_to}).to_string();
         // This is idempotent.
-        let told = self.retry.call(async || self.post(&self.paths.ack, body.clone()).await);
-        told.await?.value()
+        let acked = self.retry.call(async || self.post(&self.paths.ack, body.clone()).await);
+        acked.await?.value()
     }
 
     /// Past messages, oldest first.
@@ -168,9 +168,9 @@ impl Server {
 
     /// Makes a read call, with retries.
     async fn get(&self, url: Url) -> Result<ServerResponse, CallError> {
-        let look =
+        let read =
             async || ServerResponse::send(self.client.request(Method::GET, url.clone())?).await;
-        self.retry.call(look).await
+        self.retry.call(read).await
     }
 
     async fn post(&self, path: &str, body: String) -> Result<ServerResponse, CallError> {
@@ -194,12 +194,12 @@ impl Server {
 
 /// The server's document, if it has a valid one.
 async fn document(
-    line: &OriginClient,
+    client: &OriginClient,
     base: &Url,
 ) -> Result<Option<discovery::ServerDocument>, CallError> {
     // RFC 8615: the document belongs to the origin, whatever path the server URL has.
     let url = base.join(WELL_KNOWN).map_err(|_| CallError::Unreadable(base.to_string()))?;
-    let mut answer = origin_client::send(line.request(Method::GET, url)?).await?;
+    let mut answer = origin_client::send(client.request(Method::GET, url)?).await?;
     if is_absent(answer.status()) {
         return Ok(None);
     }

@@ -218,8 +218,8 @@ mod tests {
         }
         assert!(std::fs::metadata(&path).expect("there").len() < (BYTES_MAX * 3) as u64);
         let (_, before) = Journal::open(path).expect("opened");
-        let kept: Vec<_> = before.iter().map(|entry| entry.note.is_some()).collect();
-        assert_eq!(kept, [[false; 2].as_slice(), &[true; 8]].concat());
+        let with_note: Vec<_> = before.iter().map(|entry| entry.note.is_some()).collect();
+        assert_eq!(with_note, [[false; 2].as_slice(), &[true; 8]].concat());
     }
 
     #[test]

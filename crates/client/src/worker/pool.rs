@@ -161,11 +161,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_does_not_finish_in_time_is_ended() {
+    async fn tasks_that_do_not_finish_in_time_are_aborted() {
         let pool = pool(1);
         let (quick, slow) = (Arc::new(()), Arc::new(()));
-        let held = [Arc::clone(&quick), Arc::clone(&slow)];
-        let [one, two] = held;
+        let [one, two] = [Arc::clone(&quick), Arc::clone(&slow)];
         pool.spawn(async move { drop(one) });
         pool.spawn(async move {
             std::future::pending::<()>().await;

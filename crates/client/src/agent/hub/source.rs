@@ -243,14 +243,14 @@ impl HubSource {
 
     /// Reports the outcome of an assignment, or declines it.
     async fn return_assignment(&self, assignment: &AssignmentRef) {
-        let found = self.find_record(assignment);
-        let finished = found.as_ref().and_then(|(_, finished)| finished.clone());
+        let record = self.find_record(assignment);
+        let finished = record.as_ref().and_then(|(_, finished)| finished.clone());
         let finished = finished.unwrap_or_else(|| {
             let outcome = Outcome::Declined("the agent is shutting down".to_owned());
             FinishedJob { outcome, took_ms: 0 }
         });
         let reported = calls::report_once(&self.runner.hub, assignment, &finished).await;
-        if let (Ok(_), Some((record, _))) = (reported, found) {
+        if let (Ok(_), Some((record, _))) = (reported, record) {
             close_record(&record);
         }
     }

@@ -42,10 +42,10 @@ const LOCK_TRIES_MAX: usize = 100;
 ///
 /// It ignores SIGTERM, so that it can record the exit status after the program has shut down.
 const SHELL: &str = r#"trap : TERM
-tell() { (umask 077; printf %s "$3" >"$1/$2.new") && mv "$1/$2.new" "$1/$2"; }
-tell "$1" pid "$$"
+record() { (umask 077; printf %s "$3" >"$1/$2.new") && mv "$1/$2.new" "$1/$2"; }
+record "$1" pid "$$"
 sh -c "$2"
-tell "$1" status "$?""#;
+record "$1" status "$?""#;
 
 /// A handler that runs a command for each job.
 pub struct Exec {

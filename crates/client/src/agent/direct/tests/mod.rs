@@ -2,12 +2,12 @@
 
 mod agora;
 mod all;
-mod door;
 mod openclaw;
 mod pending;
 mod registry;
 mod relay;
 mod restart;
+mod router;
 mod same_ids;
 
 use std::future::Future;

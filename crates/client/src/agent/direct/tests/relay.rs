@@ -159,7 +159,7 @@ async fn a_turn_that_was_declined_may_be_tried_again_and_one_that_failed_may_not
 }
 
 #[tokio::test]
-async fn who_finds_no_room_is_told_when_to_come_back() {
+async fn a_request_without_capacity_gets_a_retry_delay() {
     let skill = Skill::new("echo", "0").expect("a skill");
     let shop = Handlers::builder().skill(skill, Works::new().hand()).build();
     let bench = Arc::new(WorkerPool::new(shop, None));
