@@ -56,10 +56,6 @@ pub(super) struct IdempotencyCache {
     window: Millis,
     messages: HashMap<RequestKey, IdempotencyRecord>,
     oldest_first: VecDeque<(Timestamp, RequestKey)>,
-    /// Messages with an answer, oldest first.
-    answered: VecDeque<RequestKey>,
-    bytes: usize,
-    senders: HashMap<PublicKey, SenderUsage>,
     /// Used ids of expired messages, so that a message signed again under one is refused.
     spent: HashSet<RequestKey>,
     spent_first: VecDeque<RequestKey>,
@@ -71,6 +67,7 @@ struct IdempotencyRecord {
     /// `None` for a message of an earlier run of this program.
     sender: Option<PublicKey>,
     is_order: bool,
+    /// The size of its answer; 0 if there is none.
     bytes: usize,
     answer: AnswerState,
 }
@@ -83,22 +80,12 @@ enum AnswerState {
     Interrupted,
 }
 
-/// How much of the cache one sender uses.
-#[derive(Debug, Default)]
-struct SenderUsage {
-    messages: usize,
-    bytes: usize,
-}
-
 impl IdempotencyCache {
-    pub(super) fn new(window: Millis) -> Self {
+    fn new(window: Millis) -> Self {
         Self {
             window,
             messages: HashMap::new(),
             oldest_first: VecDeque::new(),
-            answered: VecDeque::new(),
-            bytes: 0,
-            senders: HashMap::new(),
             spent: HashSet::new(),
             spent_first: VecDeque::new(),
         }
@@ -120,12 +107,12 @@ impl IdempotencyCache {
             None if self.spent.contains(&key) => return Lookup::Conflict,
             None => {}
         }
-        let from_sender = self.senders.get(&sender).map_or(0, |usage| usage.messages);
+        let from_sender =
+            self.messages.values().filter(|message| message.sender == Some(sender)).count();
         if self.messages.len() >= MESSAGES_MAX || from_sender >= MESSAGES_PER_SENDER_MAX {
             return Lookup::Full;
         }
         let (answer_sender, answer) = watch::channel(None);
-        self.senders.entry(sender).or_default().messages += 1;
         let answer = AnswerState::Available(answer);
         let record =
             IdempotencyRecord { content, sender: Some(sender), is_order, bytes: 0, answer };
@@ -133,38 +120,30 @@ impl IdempotencyCache {
         Lookup::New(answer_sender)
     }
 
-    /// Restores a message of an earlier run of this program.
-    fn restore(&mut self, entry: &Entry, answer: AnswerState) {
-        let Fingerprint { key, content } = entry.fingerprint();
-        let bytes = matches!(answer, AnswerState::Available(_)).then(|| entry.bytes());
-        let record = IdempotencyRecord { content, sender: None, is_order: true, bytes: 0, answer };
-        self.insert(key, record, entry.received_at());
-        if let Some(bytes) = bytes {
-            self.record_answer(key, bytes);
-        }
-    }
-
     /// Records the size of a message's answer.
     pub(super) fn record_answer(&mut self, key: RequestKey, bytes: usize) {
         let Some(message) = self.messages.get_mut(&key) else { return };
         message.bytes = bytes;
         let sender = message.sender;
-        self.answered.push_back(key);
-        self.bytes += bytes;
-        if let Some(usage) = sender.and_then(|sender| self.senders.get_mut(&sender)) {
-            usage.bytes += bytes;
-        }
-        let from_sender = |cache: &Self| {
-            sender.and_then(|sender| cache.senders.get(&sender)).map_or(0, |usage| usage.bytes)
-        };
-        while from_sender(self) > BYTES_PER_SENDER_MAX {
-            let is_theirs =
-                |key: &RequestKey| self.messages.get(key).is_some_and(|m| m.sender == sender);
-            let Some(at) = self.answered.iter().position(is_theirs) else { break };
-            self.drop_answer(at);
-        }
-        while self.bytes > BYTES_MAX && !self.answered.is_empty() {
-            self.drop_answer(0);
+        self.evict_answers(BYTES_PER_SENDER_MAX, |message| message.sender == sender);
+        self.evict_answers(BYTES_MAX, |_| true);
+    }
+
+    /// Evicts the oldest answers until those that count have at most so many bytes.
+    fn evict_answers(&mut self, max: usize, counts: impl Fn(&IdempotencyRecord) -> bool) {
+        let counted = self.messages.values().filter(|message| counts(message));
+        let mut bytes: usize = counted.map(|message| message.bytes).sum();
+        for (_, key) in &self.oldest_first {
+            if bytes <= max {
+                return;
+            }
+            if let Some(message) = self.messages.get_mut(key)
+                && message.bytes > 0
+                && counts(message)
+            {
+                bytes -= std::mem::take(&mut message.bytes);
+                message.answer = AnswerState::Evicted;
+            }
         }
     }
 
@@ -179,7 +158,7 @@ impl IdempotencyCache {
     /// with this key too early.
     pub(super) fn remove(&mut self, key: RequestKey) {
         self.oldest_first.retain(|(_, other)| *other != key);
-        self.drop_message(key);
+        self.messages.remove(&key);
     }
 
     fn forget(&mut self, now: Timestamp) {
@@ -187,37 +166,9 @@ impl IdempotencyCache {
             && *until < now
             && let Some((_, key)) = self.oldest_first.pop_front()
         {
-            if self.drop_message(key) {
+            if self.messages.remove(&key).is_some_and(|message| message.is_order) {
                 self.spend(key);
             }
-        }
-    }
-
-    /// Returns whether it was a REQUEST or ACCEPT.
-    fn drop_message(&mut self, key: RequestKey) -> bool {
-        if let Some(at) = self.answered.iter().position(|other| *other == key) {
-            self.drop_answer(at);
-        }
-        let Some(message) = self.messages.remove(&key) else { return false };
-        if let Some(sender) = message.sender
-            && let Some(usage) = self.senders.get_mut(&sender)
-        {
-            usage.messages = usage.messages.saturating_sub(1);
-            if usage.messages == 0 {
-                self.senders.remove(&sender);
-            }
-        }
-        message.is_order
-    }
-
-    fn drop_answer(&mut self, at: usize) {
-        let key = self.answered.remove(at);
-        let Some(message) = key.and_then(|key| self.messages.get_mut(&key)) else { return };
-        let bytes = std::mem::take(&mut message.bytes);
-        message.answer = AnswerState::Evicted;
-        self.bytes -= bytes;
-        if let Some(usage) = message.sender.and_then(|sender| self.senders.get_mut(&sender)) {
-            usage.bytes -= bytes;
         }
     }
 
@@ -289,8 +240,13 @@ pub(super) fn restore(entries: &[Entry], window: Millis) -> (IdempotencyCache, O
             None if entry.is_finished => AnswerState::Evicted,
             None => AnswerState::Interrupted,
         };
-        cache.restore(entry, state);
+        let Fingerprint { key, content } = entry.fingerprint();
+        let bytes = if matches!(state, AnswerState::Available(_)) { entry.bytes() } else { 0 };
+        let record =
+            IdempotencyRecord { content, sender: None, is_order: true, bytes, answer: state };
+        cache.insert(key, record, entry.received_at());
     }
+    cache.evict_answers(BYTES_MAX, |_| true);
     // Restored last: whatever the order of entries, an offer is made before it is accepted.
     for (id, is_finished) in accepted {
         offers.restore_accepted(&id, is_finished);
@@ -361,7 +317,7 @@ mod tests {
         }
         assert!(matches!(register(9, "one more", 0), Lookup::Full));
         assert!(matches!(register(1, "x", 120_001), Lookup::New(_)));
-        assert_eq!((cache.senders.len(), cache.messages.len()), (1, 1));
+        assert_eq!(cache.messages.len(), 1);
     }
 
     #[test]
@@ -378,13 +334,14 @@ mod tests {
         for n in 10..30 {
             answered(n, "a", BYTES_PER_SENDER_MAX);
         }
-        assert!(cache.bytes <= BYTES_MAX);
+        let bytes: usize = cache.messages.values().map(|message| message.bytes).sum();
+        assert!(bytes <= BYTES_MAX);
         let mut register = |sender, id: &str| cache.register(message(sender, id, 0), Timestamp(0));
         assert!(matches!(register(1, "0"), Lookup::Evicted));
         assert!(matches!(register(10, "a"), Lookup::Evicted));
         assert!(matches!(register(29, "a"), Lookup::Repeat(_)));
         cache.register(message(1, "end", 0), Timestamp(200_000));
-        assert_eq!((cache.bytes, cache.answered.len(), cache.messages.len()), (0, 0, 1));
+        assert_eq!((cache.oldest_first.len(), cache.messages.len()), (1, 1));
     }
 
     #[test]
