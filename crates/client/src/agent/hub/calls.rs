@@ -79,10 +79,10 @@ fn read<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T, CallError> {
 
 /// Assignments the hub need not send again.
 #[derive(Clone, Debug, Default)]
-pub(super) struct KnownAssignments(Arc<Mutex<Known>>);
+pub(super) struct KnownAssignments(Arc<Mutex<AssignmentSet>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct AssignmentSet {
     assignments: BTreeSet<AssignmentRef>,
     /// Whether the next poll differs from the last one.
     is_changed: bool,
