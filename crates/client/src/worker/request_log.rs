@@ -107,13 +107,9 @@ pub(crate) struct TrackedRequest<R: PeerRequest> {
     pub(crate) is_interrupted: bool,
 }
 
-/// Whether a request is new.
-pub(crate) enum Admission<R: PeerRequest, T> {
-    /// A repeat; the answer is here or will be.
-    Known(Arc<TrackedRequest<R>>),
-    /// A new request, with what its execution needs.
-    New(Arc<TrackedRequest<R>>, T),
-}
+/// An admitted request, with what its execution needs. A repeat needs nothing: its answer is there, or will
+/// be.
+pub(crate) type Admission<R, T> = (Arc<TrackedRequest<R>>, Option<T>);
 
 /// The requests of one protocol.
 pub(crate) struct RequestLog<R: PeerRequest> {
@@ -176,7 +172,7 @@ impl<R: PeerRequest> RequestLog<R> {
         if let Some(known) = requests.get(&fingerprint.key, now) {
             check_repeat(&known)?;
             if !known.is_interrupted {
-                return Ok(Admission::Known(known));
+                return Ok((known, None));
             }
         }
         let (request, details) = accept(now)?;
@@ -188,7 +184,7 @@ impl<R: PeerRequest> RequestLog<R> {
             is_interrupted: false,
         });
         requests.insert_running(fingerprint.key, Arc::clone(&tracked), now);
-        Ok(Admission::New(tracked, details))
+        Ok((tracked, Some(details)))
     }
 
     /// Executes a new request: waits for a permit, runs the job between two journal entries, and completes

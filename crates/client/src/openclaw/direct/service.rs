@@ -20,7 +20,7 @@ use crate::openclaw::presence::WorkHistory;
 use crate::worker::bounded_cache::BoundedCache;
 use crate::worker::lock_ignoring_poison;
 use crate::worker::pool::{Permit, WorkerPool};
-use crate::worker::request_log::{Admission, Fingerprint, RequestKey, RequestLog};
+use crate::worker::request_log::{Fingerprint, RequestKey, RequestLog};
 use crate::{clock, ids};
 
 /// The retry delay of a rejection for lack of capacity, in seconds.
@@ -118,11 +118,11 @@ impl CollaborationService {
             check_conflict(request, differs).map_err(NotAccepted::Failed)
         };
         match self.log.admit(fingerprint, check_repeat, accept) {
-            Ok(Admission::Known(tracked)) => {
+            Ok((tracked, None)) => {
                 let differs = tracked.fingerprint.content != fingerprint.content;
                 Ok((tracked.response(request), differs))
             }
-            Ok(Admission::New(tracked, permit)) => {
+            Ok((tracked, Some(permit))) => {
                 let (service, new) = (Arc::clone(self), Arc::clone(&tracked));
                 self.log.pool().spawn(async move { service.run(&new, Some(permit)).await });
                 // A result that already exists is fetched like any other.

@@ -22,7 +22,7 @@ use crate::ids;
 use crate::worker::journal::Entry;
 use crate::worker::pool::WorkerPool;
 use crate::worker::request_log::{
-    Admission, Fingerprint, PeerRequest, RequestKey, RequestLog, TrackedRequest,
+    Fingerprint, PeerRequest, RequestKey, RequestLog, TrackedRequest,
 };
 
 /// The path for jobs.
@@ -130,11 +130,9 @@ impl JobEndpoint {
             let orchestrator = post.orchestrator_id.clone();
             Ok((PostedJob { job_id, orchestrator, callback }, (price, slot)))
         };
-        let admitted = self.log.admit(fingerprint, |known| check_same(known, &post), accept)?;
-        let (tracked, price, slot) = match admitted {
-            Admission::Known(tracked) => return Ok(tracked),
-            Admission::New(tracked, (price, slot)) => (tracked, price, slot),
-        };
+        let check_repeat = |known: &_| check_same(known, &post);
+        let (tracked, details) = self.log.admit(fingerprint, check_repeat, accept)?;
+        let Some((price, slot)) = details else { return Ok(tracked) };
         let requester = post.orchestrator_id.unwrap_or_else(|| ANONYMOUS.to_owned());
         let job = Job {
             id: RequestKey::new("registry", &requester, &job_id.to_string()).job_id().to_string(),

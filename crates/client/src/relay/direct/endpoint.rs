@@ -34,7 +34,7 @@ use crate::relay::turn_dedup;
 use crate::worker::journal::Entry;
 use crate::worker::pool::{QueueSlot, WorkerPool};
 use crate::worker::request_log::{
-    Admission, Fingerprint, PeerRequest, RequestKey, RequestLog, SharedResult, TrackedRequest,
+    Fingerprint, PeerRequest, RequestKey, RequestLog, SharedResult, TrackedRequest,
 };
 
 /// The path for envelopes.
@@ -144,16 +144,14 @@ impl EnvelopeEndpoint {
             if known.fingerprint == fingerprint { Ok(()) } else { Err(conflict_response()) }
         };
         let accept = |_| Ok((EnvelopeRequest, (job?, enqueue()?)));
-        match self.0.admit(fingerprint, check_same, accept)? {
-            Admission::Known(tracked) => Ok(tracked.answer.wait().await),
-            Admission::New(tracked, (job, slot)) => {
-                let (log, new) = (Arc::clone(&self.0), Arc::clone(&tracked));
-                self.0.pool().spawn(async move {
-                    log.execute(&new, slot, job, |outcome, _| outcome_response(outcome)).await;
-                });
-                Ok(tracked.answer.wait().await)
-            }
+        let (tracked, details) = self.0.admit(fingerprint, check_same, accept)?;
+        if let Some((job, slot)) = details {
+            let (log, tracked) = (Arc::clone(&self.0), Arc::clone(&tracked));
+            self.0.pool().spawn(async move {
+                log.execute(&tracked, slot, job, |outcome, _| outcome_response(outcome)).await;
+            });
         }
+        Ok(tracked.answer.wait().await)
     }
 
     /// Runs the job of an envelope whose repeats cannot be recognised.
