@@ -1,11 +1,11 @@
 //! The worker runtime: what every protocol's worker does in the same way.
 //!
-//! Work reaches an agent in two ways. From a hub it is read as events: [`run`] is the loop of all such
-//! workers, and a [`WorkSource`] says what an event of its protocol means. From a peer it is an HTTP
-//! request: a [`RequestLog`](request_log::RequestLog) executes each request once and answers repeats, and
-//! a [`PeerRequest`](request_log::PeerRequest) says what its protocol writes down. Both run jobs with the
-//! permits of a [`WorkerPool`](pool::WorkerPool) or of the handlers, and give running jobs a grace period
-//! when the agent stops.
+//! Work reaches an agent in two ways. From a hub it is read as events: [`run`] is the loop of all
+//! such workers, and a [`WorkSource`] says what an event of its protocol means. From a peer it is
+//! an HTTP request: a [`RequestLog`](request_log::RequestLog) executes each request once and
+//! answers repeats, and a [`PeerRequest`](request_log::PeerRequest) says what its protocol writes
+//! down. Both run jobs with the permits of a [`WorkerPool`](pool::WorkerPool) or of the handlers,
+//! and give running jobs a grace period when the agent stops.
 
 pub(crate) mod bounded_cache;
 pub(crate) mod journal;
@@ -40,8 +40,8 @@ pub struct ServeError {
     pub reason: String,
 }
 
-/// One protocol's side of a worker: what its events mean, how its answers are sent, and what happens to
-/// jobs that are unfinished at shutdown.
+/// One protocol's side of a worker: what its events mean, how its answers are sent, and what
+/// happens to jobs that are unfinished at shutdown.
 pub(crate) trait WorkSource: Send {
     /// What arrives: a job, a cancellation, or a timer.
     type Event: Send;
@@ -179,8 +179,8 @@ impl<J, E: Send + 'static> Tasks<J, E> {
     }
 }
 
-/// Repeats a call until the server answers it, well or badly. `delay` says how long to wait after so many
-/// failures; `None` means that the error is an answer.
+/// Repeats a call until the server answers it, well or badly. `delay` says how long to wait after
+/// so many failures; `None` means that the error is an answer.
 pub(crate) async fn retry_until_answered<T, F>(
     delay: impl Fn(&CallError, u32) -> Option<Duration>,
     on_retry: impl Fn(&CallError),

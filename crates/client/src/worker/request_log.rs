@@ -1,7 +1,7 @@
 //! The requests of peers in one protocol: each is executed once, and repeats get its answer.
 //!
-//! A request is written to the journal before its work starts, and its answer before it is sent. So this
-//! holds across a restart too.
+//! A request is written to the journal before its work starts, and its answer before it is sent. So
+//! this holds across a restart too.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -20,12 +20,12 @@ use super::pool::{QueueSlot, WorkerPool};
 use crate::agent::{Job, Outcome};
 use crate::clock;
 
-/// The key under which this agent stores a peer's request: its protocol, its sender, and the sender's id
-/// for it.
+/// The key under which this agent stores a peer's request: its protocol, its sender, and the
+/// sender's id for it.
 ///
-/// Each requester chooses its own ids, so two requesters may choose the same one, or one that a hub uses
-/// for a job. Persistent programs and job records identify a job by its id alone. So the id is derived
-/// here, where no requester can choose it.
+/// Each requester chooses its own ids, so two requesters may choose the same one, or one that a hub
+/// uses for a job. Persistent programs and job records identify a job by its id alone. So the id is
+/// derived here, where no requester can choose it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RequestKey(pub(crate) Digest);
 
@@ -107,8 +107,8 @@ pub(crate) struct TrackedRequest<R: PeerRequest> {
     pub(crate) is_interrupted: bool,
 }
 
-/// An admitted request, with what its execution needs. A repeat needs nothing: its answer is there, or will
-/// be.
+/// An admitted request, with what its execution needs. A repeat needs nothing: its answer is there,
+/// or will be.
 pub(crate) type Admission<R, T> = (Arc<TrackedRequest<R>>, Option<T>);
 
 /// The requests of one protocol.
@@ -119,8 +119,8 @@ pub(crate) struct RequestLog<R: PeerRequest> {
 }
 
 impl<R: PeerRequest> RequestLog<R> {
-    /// Creates a log with the requests of an earlier run of this program, and returns them too. `restore`
-    /// reads an entry: the request and its answer, if there was one.
+    /// Creates a log with the requests of an earlier run of this program, and returns them too.
+    /// `restore` reads an entry: the request and its answer, if there was one.
     pub(crate) fn open(
         pool: Arc<WorkerPool>,
         (journal, entries): (Journal, Vec<Entry>),
@@ -160,8 +160,8 @@ impl<R: PeerRequest> RequestLog<R> {
         lock_ignoring_poison(&self.requests).get(&key, clock::now())
     }
 
-    /// Admits a request. A known one is checked with `check_repeat`; a new or interrupted one is accepted
-    /// with `accept`, which must not block.
+    /// Admits a request. A known one is checked with `check_repeat`; a new or interrupted one is
+    /// accepted with `accept`, which must not block.
     pub(crate) fn admit<T, E>(
         &self,
         fingerprint: Fingerprint,
@@ -187,8 +187,8 @@ impl<R: PeerRequest> RequestLog<R> {
         Ok((tracked, Some(details)))
     }
 
-    /// Executes a new request: waits for a permit, runs the job between two journal entries, and completes
-    /// the answer. Returns whether a caller was promised that the answer is sent to it.
+    /// Executes a new request: waits for a permit, runs the job between two journal entries, and
+    /// completes the answer. Returns whether a caller was promised that the answer is sent to it.
     pub(crate) async fn execute(
         &self,
         tracked: &TrackedRequest<R>,
@@ -217,9 +217,9 @@ impl<R: PeerRequest> RequestLog<R> {
         tracked.answer.complete(answer) == Some(true)
     }
 
-    /// Completes a request. The answer is in the journal before it is visible, so that it cannot change
-    /// afterwards. The first answer counts: `None` if there was one already; otherwise whether a caller was
-    /// promised it.
+    /// Completes a request. The answer is in the journal before it is visible, so that it cannot
+    /// change afterwards. The first answer counts: `None` if there was one already; otherwise
+    /// whether a caller was promised it.
     pub(crate) fn finish(
         &self,
         tracked: &TrackedRequest<R>,
@@ -234,7 +234,8 @@ impl<R: PeerRequest> RequestLog<R> {
         {
             written = self.write_answer(tracked, &earlier);
         }
-        // Without an answer in the journal, the record shows after a restart that the work was done.
+        // Without an answer in the journal, the record shows after a restart that the work was
+        // done.
         if written.is_ok() {
             self.pool.close_record(job_id);
         }
@@ -315,8 +316,8 @@ impl<T: Clone> SharedResult<T> {
         value
     }
 
-    /// Sets the result and returns whether a caller was promised it. The first result counts: `None` if
-    /// there was one already.
+    /// Sets the result and returns whether a caller was promised it. The first result counts:
+    /// `None` if there was one already.
     pub(crate) fn complete(&self, value: T) -> Option<bool> {
         let mut first = None;
         self.0.send_if_modified(|state| {

@@ -53,8 +53,8 @@ where
     retry_until_answered(retry_delay, on_retry, call).await
 }
 
-/// The delay before the next attempt: what the hub asks for, within limits, or a growing backoff. `None` if
-/// a retry cannot succeed.
+/// The delay before the next attempt: what the hub asks for, within limits, or a growing backoff.
+/// `None` if a retry cannot succeed.
 pub(in crate::agent) fn retry_delay(error: &CallError, failures: u32) -> Option<Duration> {
     let is_retryable = match error {
         CallError::Unreachable { .. } | CallError::TimedOut { .. } => true,
@@ -288,7 +288,8 @@ pub(super) async fn unregister(hub: &Hub) -> Result<(), CallError> {
     hub.call(Method::DELETE, "/v1/me", None).await.map(drop)
 }
 
-/// Sends an offer for a job if the agent has the skill and the input is valid, and returns its price.
+/// Sends an offer for a job if the agent has the skill and the input is valid, and returns its
+/// price.
 pub(super) async fn send_offer(
     hub: &Hub,
     handlers: &Handlers,

@@ -1,8 +1,8 @@
 //! The worker at a hub: go online, poll for work, report results, unregister.
 //!
-//! A [`HubWorker`] polls the hub for work and does it with [`Handlers`]. Each job is written to disk
-//! before it starts, and its outcome before it is reported. So the program can be killed at any
-//! time and continues after a restart. The hub accepts one outcome per assignment.
+//! A [`HubWorker`] polls the hub for work and does it with [`Handlers`]. Each job is written to
+//! disk before it starts, and its outcome before it is reported. So the program can be killed at
+//! any time and continues after a restart. The hub accepts one outcome per assignment.
 
 mod calls;
 mod event;
@@ -164,8 +164,8 @@ impl HubWorker {
         }
     }
 
-    /// Sends an offer, and ignores requests that this agent cannot do. Retries until the hub accepts the
-    /// offer, because one is requested only once.
+    /// Sends an offer, and ignores requests that this agent cannot do. Retries until the hub
+    /// accepts the offer, because one is requested only once.
     async fn answer_offer_request(&self, notice: &str) {
         #[derive(Deserialize)]
         struct OffersWanted {

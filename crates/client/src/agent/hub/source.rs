@@ -97,8 +97,8 @@ impl WorkSource for HubSource {
         }
     }
 
-    /// A hub that cannot be reached notices by itself that the agent is gone; one that no longer knows
-    /// the agent needs no report.
+    /// A hub that cannot be reached notices by itself that the agent is gone; one that no longer
+    /// knows the agent needs no report.
     async fn begin_shutdown(&mut self, _: &mut Tasks, result: &Result<(), CallError>) -> Duration {
         self.shutdown_until = Instant::now() + SHUTDOWN_TIME;
         if result.is_err() {

@@ -218,8 +218,8 @@ fn outcome_of_exit(directory: &Path, status: i32) -> io::Result<Outcome> {
 /// The run directories that are locked or waited for.
 static LOCKS: Mutex<BTreeMap<PathBuf, Weak<tokio::sync::Mutex<()>>>> = Mutex::new(BTreeMap::new());
 
-/// Waits for the lock of a run directory within this process. It is held while checking for an earlier run
-/// and starting a new one: the same job may be requested twice at the same moment.
+/// Waits for the lock of a run directory within this process. It is held while checking for an
+/// earlier run and starting a new one: the same job may be requested twice at the same moment.
 async fn lock_directory(directory: &Path) -> OwnedMutexGuard<()> {
     let lock = {
         let mut locks = lock_ignoring_poison(&LOCKS);

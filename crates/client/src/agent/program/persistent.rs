@@ -79,7 +79,8 @@ impl PersistentProgram {
         self
     }
 
-    /// The outcome of a job, however long it takes. `assigned` is set to the program that has the job.
+    /// The outcome of a job, however long it takes. `assigned` is set to the program that has the
+    /// job.
     async fn outcome(&self, job: &Job, assigned: &mut Option<Arc<RunningProgram>>) -> Outcome {
         let log = || Some(JobLog::new(self.records.as_ref()?.open_log(job).ok()?));
         for _ in 0..TRIES_MAX {

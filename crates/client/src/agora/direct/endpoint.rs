@@ -1,5 +1,5 @@
-//! A peer's HTTP routes, which are those of a hub that make sense for a single agent, and the handlers of an
-//! agent behind them.
+//! A peer's HTTP routes, which are those of a hub that make sense for a single agent, and the
+//! handlers of an agent behind them.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The idempotency cache of a peer: messages received within the time window, and their answers, with their
-//! notes in the journal.
+//! The idempotency cache of a peer: messages received within the time window, and their answers,
+//! with their notes in the journal.
 //!
 //! The fact that a message came must be kept while the message could come again. So when the cache
 //! is full, new messages are refused. Answers may be evicted, oldest first; a repeat then gets an
@@ -154,8 +154,8 @@ impl IdempotencyCache {
         self.oldest_first.push_back((fresh_until, key));
     }
 
-    /// Removes a message, so that it can be sent again. No trace is left: it would expire the next message
-    /// with this key too early.
+    /// Removes a message, so that it can be sent again. No trace is left: it would expire the next
+    /// message with this key too early.
     pub(super) fn remove(&mut self, key: RequestKey) {
         self.oldest_first.retain(|(_, other)| *other != key);
         self.messages.remove(&key);
@@ -201,8 +201,8 @@ struct SavedAnswer {
     retry_after_seconds: Option<u32>,
 }
 
-/// The journal entry for a request that starts, or for one that was answered. It accepts the offer `takes`,
-/// or made `offer`.
+/// The journal entry for a request that starts, or for one that was answered. It accepts the offer
+/// `takes`, or made `offer`.
 pub(super) fn journal_entry(
     fingerprint: Fingerprint,
     received_at: Timestamp,

@@ -157,8 +157,8 @@ impl CollaborationService {
         }
     }
 
-    /// Checks capacity (R71), deadline (R67) and price (R88); returns a permit if all pass. The duration is
-    /// not known, so only a past deadline is too soon.
+    /// Checks capacity (R71), deadline (R67) and price (R88); returns a permit if all pass. The
+    /// duration is not known, so only a past deadline is too soon.
     fn acquire(&self, request: &Request, now: Timestamp) -> Result<Permit, Rejection> {
         let handlers = self.log.pool().handlers();
         let max = u64::try_from(handlers.concurrency()).unwrap_or(u64::MAX);
@@ -266,7 +266,8 @@ impl CollaborationService {
     }
 }
 
-/// Refuses a request id that was used for another request. With a key, the first answer is repeated.
+/// Refuses a request id that was used for another request. With a key, the first answer is
+/// repeated.
 fn check_conflict(request: &Request, differs: bool) -> Result<(), Failure> {
     if differs && request.idempotency_key.is_none() {
         let message = "request_id was used for another request: use a new one";
@@ -275,8 +276,8 @@ fn check_conflict(request: &Request, differs: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Identifies a request. A repeat is recognised by its key or, without a key, by the request's own id (R64,
-/// R66). The content is compared independently of member order and number format.
+/// Identifies a request. A repeat is recognised by its key or, without a key, by the request's own
+/// id (R64, R66). The content is compared independently of member order and number format.
 fn fingerprint(request: &Request) -> Fingerprint {
     let requester = request.requester_agent_id.as_bytes();
     let key = match &request.idempotency_key {

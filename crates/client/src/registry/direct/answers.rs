@@ -1,5 +1,5 @@
-//! The answers to a job: a refusal before it starts, in the protocol's codes, or its result (sections 2.4,
-//! 2.6 and 5 of its book).
+//! The answers to a job: a refusal before it starts, in the protocol's codes, or its result
+//! (sections 2.4, 2.6 and 5 of its book).
 
 use std::time::Duration;
 

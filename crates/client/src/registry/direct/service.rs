@@ -1,4 +1,5 @@
-//! The registry endpoint: `POST /jobs` and `GET /jobs/{id}`. Each job runs once, and repeats get its result.
+//! The registry endpoint: `POST /jobs` and `GET /jobs/{id}`. Each job runs once, and repeats get
+//! its result.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -130,8 +130,8 @@ impl ProtocolEndpoint for EnvelopeEndpoint {
 }
 
 impl EnvelopeEndpoint {
-    /// Answers a valid envelope as a new job or as a repeat. The work is a separate task: a caller that
-    /// disconnects may come back for the answer.
+    /// Answers a valid envelope as a new job or as a repeat. The work is a separate task: a caller
+    /// that disconnects may come back for the answer.
     async fn answer(&self, received: &ReceivedEnvelope) -> Result<HttpResponse, HttpResponse> {
         let fingerprint = fingerprint(received);
         let job = self.job(received, fingerprint);
@@ -229,8 +229,8 @@ impl EnvelopeEndpoint {
     }
 }
 
-/// A turn of a conversation is one message (spec, section 5). So is everything a server delivers under one
-/// `webhook-id`, over all attempts (section 2.6 of the book). `None` if there is neither.
+/// A turn of a conversation is one message (spec, section 5). So is everything a server delivers
+/// under one `webhook-id`, over all attempts (section 2.6 of the book). `None` if there is neither.
 fn fingerprint(received: &ReceivedEnvelope) -> Option<Fingerprint> {
     let (sender, contents) = (&received.sender_id, &received.contents);
     if let Some(turn) = turn_dedup::turn_digest(sender, contents) {

@@ -228,8 +228,8 @@ async fn the_record_of_a_run_is_closed_when_its_answer_is_kept() {
     assert_eq!(logs.count(), 4);
 }
 
-/// Journal lines as version 0.1.0 wrote them: answered requests of two protocols, and one of a third
-/// that was interrupted.
+/// Journal lines as version 0.1.0 wrote them: answered requests of two protocols, and one of a
+/// third that was interrupted.
 const OLD_JOURNALS: [(&str, &str); 3] = [
     (
         "registry",
