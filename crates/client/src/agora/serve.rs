@@ -24,8 +24,8 @@ use super::handler::{Handler, Job, Progress, Terms, WorkError, millis};
 use super::inbox::{InboxError, InboxOptions};
 use super::incoming::{IncomingEnvelope, TrustError};
 use super::payload::EnvelopePayload;
-use super::seen_messages::SeenMessages;
 use crate::call::CallError;
+use crate::recent_set::RecentSet;
 use crate::worker::{self, ServeError, WorkSource};
 
 /// How often finished requests are acknowledged.
@@ -83,7 +83,7 @@ impl Agent {
             concurrency: options.concurrency.max(1),
             offered: HashMap::new(),
             early_accepts: HashMap::new(),
-            seen: SeenMessages::default(),
+            seen: RecentSet::default(),
             unfinished: BTreeSet::new(),
             last_position: 0,
             acked_to: 0,
@@ -116,7 +116,7 @@ struct Provider<H> {
     offered: HashMap<String, (TrackedJob, Instant)>,
     /// ACCEPTs that arrived before the response to their offer.
     early_accepts: HashMap<String, PublicKey>,
-    seen: SeenMessages,
+    seen: RecentSet<(PublicKey, String)>,
     unfinished: BTreeSet<u64>,
     last_position: u64,
     acked_to: u64,
@@ -185,7 +185,7 @@ impl<H: Handler> WorkSource for Provider<H> {
 impl<H: Handler> Provider<H> {
     fn handle_envelope(&mut self, incoming: IncomingEnvelope, is_backlog: bool, tasks: &mut Tasks) {
         self.last_position = incoming.position.unwrap_or(self.last_position);
-        if !self.seen.insert(incoming.sender, &incoming.id) {
+        if !self.seen.insert((incoming.sender, incoming.id.clone())) {
             return;
         }
         if let Some(job) = Job::from_request(&incoming) {

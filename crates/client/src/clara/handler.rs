@@ -4,7 +4,7 @@ use std::future::Future;
 
 use rialto_core::money::Credits;
 
-use super::record::{Query, Task};
+use super::tasks::{Query, Task};
 use crate::worker::ServeError;
 
 /// Why a task is not done. It is declined, and the market looks for another agent.

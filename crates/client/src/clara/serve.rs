@@ -13,11 +13,11 @@ use futures_util::stream;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
+use super::calls::MarketClient;
 use super::handler::Handler;
-use super::market_client::MarketClient;
-use super::message_feed::MessageFeed;
-use super::record::{Query, Task};
-use super::retry::min_retry_delay;
+use super::server::min_retry_delay;
+use super::stream::MessageFeed;
+use super::tasks::{Query, Task};
 use crate::call::CallError;
 use crate::worker::{self, GRACE, ServeError, WorkSource};
 

@@ -4,7 +4,6 @@ use std::fmt::Display;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use rialto_core::time::{Millis, Timestamp};
@@ -22,19 +21,12 @@ use super::collaboration::{Collaboration, CollaborationFilter};
 use super::event::IncomingRequest;
 use super::handler::{Decision, Handler, Job, WorkError};
 use super::presence::{BusyCounter, FinishedCollaboration};
-use super::request_spec::check_object;
-use super::retry::min_retry_delay;
+use super::request::retry_forever;
 use crate::call::CallError;
 use crate::clock;
-use crate::retry::RetryPolicy;
-use crate::worker::{self, ServeError};
+use crate::json::check_object;
+use crate::worker::ServeError;
 
-/// The backoff between attempts to reach the hub; they never stop.
-const RETRY: RetryPolicy = RetryPolicy {
-    max_attempts: u32::MAX,
-    initial_delay: Duration::from_millis(500),
-    max_delay: Duration::from_secs(30),
-};
 /// Maximum number of pages per state.
 const PAGES_MAX: usize = 100;
 /// Page size.
@@ -89,7 +81,7 @@ impl<H: Handler> JobRunner<H> {
         let Some(Some(approved)) = self.catch_panic(None, decision).await else {
             return StepEnd::Finished;
         };
-        let sent = until_answered(|| self.agent.approve(id, approved)).await;
+        let sent = retry_forever(|| self.agent.approve(id, approved)).await;
         StepEnd::of(sent, "an approval was refused")
     }
 
@@ -179,7 +171,7 @@ impl<H: Handler> JobRunner<H> {
     async fn post(&self, output: &CollaborationResult) -> Result<ResultPublished, CallError> {
         let (server, text) = (self.agent.server(), output.write());
         let url = server.url(&["collaborations", &output.collaboration_id.to_string(), "result"]);
-        until_answered(|| server.post(url.clone(), text.clone())).await?.value()
+        retry_forever(|| server.post(url.clone(), text.clone())).await?.json()
     }
 
     async fn respond(
@@ -198,12 +190,12 @@ impl<H: Handler> JobRunner<H> {
         };
         let (server, text) = (self.agent.server(), response.write());
         let url = server.url(&["collaborations", &known_as.to_string(), "response"]);
-        until_answered(|| server.post(url.clone(), text.clone())).await.map(drop)
+        retry_forever(|| server.post(url.clone(), text.clone())).await.map(drop)
     }
 
     /// Whether the hub considers this job running.
     async fn is_running_at_hub(&self, job: &Job) -> bool {
-        let found = until_answered(|| self.agent.collaboration(job.collaboration_id)).await;
+        let found = retry_forever(|| self.agent.collaboration(job.collaboration_id)).await;
         found.is_ok_and(|collaboration| collaboration.state == State::Running)
     }
 
@@ -229,7 +221,7 @@ impl<H: Handler> JobRunner<H> {
 
 /// The outcome for an output, after checking it.
 fn completed(output: String) -> ResultOutcome {
-    match check_object(&output) {
+    match check_object("the output", &output) {
         Ok(()) => ResultOutcome::Completed { output_data: output.into() },
         Err(_) => broken("INVALID_OUTPUT", "the output is not an object"),
     }
@@ -250,7 +242,7 @@ pub(super) async fn list_unfinished(agent: &Agent) -> Result<Vec<IncomingRequest
         };
         let mut cursor = None;
         for _ in 0..PAGES_MAX {
-            let page = until_answered(|| agent.collaborations(&filter, cursor.as_deref())).await?;
+            let page = retry_forever(|| agent.collaborations(&filter, cursor.as_deref())).await?;
             // Running work comes first: after an empty page there is only finished work.
             cursor = page.next_cursor.filter(|_| !page.collaborations.is_empty());
             requests.extend(page.collaborations.into_iter().filter_map(incoming));
@@ -271,15 +263,4 @@ fn incoming(collaboration: Collaboration) -> Option<IncomingRequest> {
         _ => return None,
     };
     Some(IncomingRequest { request, collaboration_id, accepted, awaiting_approval: false })
-}
-
-/// Repeats a call until the hub answers it.
-async fn until_answered<T, F>(call: impl FnMut() -> F) -> Result<T, CallError>
-where
-    F: Future<Output = Result<T, CallError>>,
-{
-    let delay = |error: &CallError, failures| {
-        min_retry_delay(error).map(|least| RETRY.delay(failures).max(least))
-    };
-    worker::retry_until_answered(delay, |_| {}, call).await
 }

@@ -16,12 +16,12 @@ use uuid::Uuid;
 
 use super::event::{Cancellation, Event, IncomingRequest};
 use super::handler::{Handler, Job};
-use super::ids;
 use super::job_runner::{JobRunner, StepEnd, list_unfinished};
 use super::presence::Presence;
-use super::recent_set::RecentSet;
 use super::stream::{StreamError, WatchScope};
 use crate::call::CallError;
+use crate::ids;
+use crate::recent_set::RecentSet;
 use crate::worker::{self, GRACE, WorkSource};
 
 /// The default number of collaborations at a time.

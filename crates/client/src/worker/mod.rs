@@ -20,9 +20,10 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::call::CallError;
+use crate::retry::repeat;
 
 /// How long running jobs may continue after shutdown.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
@@ -184,22 +185,18 @@ impl<J, E: Send + 'static> Tasks<J, E> {
 pub(crate) async fn retry_until_answered<T, F>(
     delay: impl Fn(&CallError, u32) -> Option<Duration>,
     on_retry: impl Fn(&CallError),
-    mut call: impl FnMut() -> F,
+    call: impl FnMut() -> F,
 ) -> Result<T, CallError>
 where
     F: Future<Output = Result<T, CallError>>,
 {
-    let mut failures = 0_u32;
-    loop {
-        let error = match call().await {
-            Ok(answer) => return Ok(answer),
-            Err(error) => error,
-        };
-        failures = failures.saturating_add(1);
-        let Some(pause) = delay(&error, failures) else { return Err(error) };
-        on_retry(&error);
-        sleep(pause).await;
-    }
+    let delay = |result: &Result<T, CallError>, failures| {
+        let error = result.as_ref().err()?;
+        let pause = delay(error, failures)?;
+        on_retry(error);
+        Some(pause)
+    };
+    repeat(call, delay).await.0
 }
 
 /// Locks a mutex and ignores poisoning: the guarded data is consistent after every step.
@@ -213,6 +210,7 @@ mod tests {
     use std::sync::Arc;
 
     use futures_util::stream;
+    use tokio::time::sleep;
 
     use super::*;
 

@@ -17,15 +17,14 @@ use crate::agent::key::{Holder, Key};
 use crate::agent::{Agent, AgentState, OldSecret, Skill};
 use crate::changes::{Changes, ExpiredRows};
 use crate::command::Command;
+use crate::envelope::{Envelope, Proof};
 use crate::id::{AgentId, OwnerId};
 use crate::idempotency::IdempotencyEntry;
 use crate::job::select::Rotation;
 use crate::job::{Job, Offer, Requester};
-use crate::market::MarketOrder as Posted;
 use crate::notice::{Delivery, NoticeKind};
 use crate::owner::Owner;
 use crate::refusal::{MemoryBudget, Refusal};
-use crate::signed_order::SignedOrder;
 
 /// Allocator overhead per text.
 const ALLOCATION: usize = 16;
@@ -280,21 +279,28 @@ impl MemorySize for Job {
         if self.state.is_final() {
             return 0;
         }
-        let also: usize =
-            self.alternative_skills.iter().map(|name| text(name) + size_of::<String>()).sum();
-        let guest = match &self.requester {
+        let also: usize = self
+            .request
+            .alternative_skills
+            .iter()
+            .map(|name| text(name) + size_of::<String>())
+            .sum();
+        let guest = match &self.request.requester {
             Requester::Agent(_) => 0,
             Requester::Guest(name) => text(name),
         };
         let offers: usize =
-            self.offers.iter().map(|offer| text(&offer.name) + size_of::<Offer>()).sum();
-        let agents = (self.declined.len() + self.invited.len()) * size_of::<AgentId>();
-        let perhaps = optional_text(&self.payment_proof)
-            + optional_text(&self.callback)
-            + optional_text(&self.input_error);
+            self.candidates.offers.iter().map(|offer| text(&offer.name) + size_of::<Offer>()).sum();
+        let agents =
+            (self.candidates.declined.len() + self.candidates.invited.len()) * size_of::<AgentId>();
+        let perhaps = optional_text(&self.payment.proof)
+            + optional_text(&self.request.callback)
+            + optional_text(&self.request.input_error);
         // The row and both indexes contain the requester's id for it.
-        let texts = text(&self.foreign_id) * 3 + text(&self.skill) + text(&self.input);
-        JOB + texts + text(&self.meta) + also + guest + offers + agents + perhaps
+        let texts = text(&self.request.foreign_id) * 3
+            + text(&self.request.skill)
+            + text(&self.request.input);
+        JOB + texts + text(&self.request.meta) + also + guest + offers + agents + perhaps
     }
 }
 
@@ -406,7 +412,7 @@ fn key_owner(key: &Key, of: impl Fn(AgentId) -> RowOwner) -> RowOwner {
 }
 
 fn job_owner(job: &Job, of: impl Fn(AgentId) -> RowOwner) -> RowOwner {
-    match job.requester {
+    match job.request.requester {
         Requester::Agent(agent) => of(agent),
         Requester::Guest(_) => RowOwner::Guests,
     }
@@ -422,31 +428,35 @@ fn delivery_owner(push: &Delivery, of: impl Fn(AgentId) -> RowOwner) -> RowOwner
 
 /// Whether a command is accepted however little memory is left: it ends, forwards or acknowledges
 /// something, which frees memory, or it is the operator's.
-pub fn is_always_accepted(command: &Command) -> bool {
-    match command {
-        Command::Register(_)
-        | Command::IssueKey { .. }
-        | Command::RenewSecret { .. }
-        | Command::OpenAccount { .. }
-        | Command::Pay(_)
-        | Command::OpenJob(_)
-        | Command::Offer { .. }
-        | Command::ReportStatus { .. }
-        | Command::ReportReputation { .. }
-        | Command::AddAliases { .. }
-        | Command::SendMessage(_)
-        | Command::SetBlocked { .. } => command.is_by_operator(),
+pub fn is_always_accepted(envelope: &Envelope) -> bool {
+    let command = &envelope.command;
+    match envelope.proof {
         // Any other first order registers its signer.
-        Command::ExecuteSigned(order) => {
-            matches!(
-                order.order,
-                SignedOrder::Accept(_) | SignedOrder::Result(_) | SignedOrder::Fail(_)
-            )
+        Proof::Signature(_) => matches!(
+            command,
+            Command::AcceptOffer(_) | Command::ReportResult(_) | Command::AbandonJob(_)
+        ),
+        Proof::Market(_) => {
+            !matches!(command, Command::Register(_) | Command::OpenJob(_) | Command::Offer { .. })
         }
-        Command::SubmitToMarket(order) => {
-            !matches!(order.order, Posted::Register(_) | Posted::OpenJob(_) | Posted::Offer { .. })
-        }
-        _ => true,
+        Proof::Credential => match command {
+            Command::Register(_)
+            | Command::IssueKey { .. }
+            | Command::RenewSecret { .. }
+            | Command::OpenAccount { .. }
+            | Command::Pay(_)
+            | Command::OpenJob(_)
+            | Command::RequestJob(_)
+            | Command::Offer { .. }
+            | Command::UpdateProfile { .. }
+            | Command::ReportStatus { .. }
+            | Command::ReportReputation { .. }
+            | Command::AddAliases { .. }
+            | Command::SendMessage(_)
+            | Command::Forward { .. }
+            | Command::SetBlocked { .. } => command.is_by_operator(),
+            _ => true,
+        },
     }
 }
 

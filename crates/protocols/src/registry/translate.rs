@@ -158,11 +158,13 @@ pub fn report_result(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
         by,
         epoch: None,
         ok,
+        is_final: true,
+        knows_work: true,
         no_response: false,
         output: wire.output_data,
         // A worker that names no cost wants its price, which caps the payment anyway.
         cost: wire.execution_cost.unwrap_or(Credits::MAX),
-        took: Millis(wire.execution_time_ms),
+        took: Some(Millis(wire.execution_time_ms)),
         cause: (!ok).then(|| wire.error_code.as_deref().map_or(Cause::Execution, cause_of_code)),
         text: (!ok).then(|| wire.error_message.unwrap_or_else(|| silent.to_owned())),
         meta: warned.then(|| write_warnings(&wire.warnings)),
@@ -186,10 +188,12 @@ pub fn report_unusable_answer(job: JobRef, by: AgentId, answer: UnusableAnswer) 
         by,
         epoch: None,
         ok: false,
+        is_final: true,
+        knows_work: true,
         no_response: silent,
         output: None,
         cost: Credits::ZERO,
-        took: Millis(0),
+        took: Some(Millis(0)),
         cause: Some(Cause::Unusable),
         meta: None,
         content: Digest::of(&[b"unusable", why.as_bytes()]),
@@ -275,7 +279,7 @@ pub fn result_body<'a>(world: &World, job: &'a Job) -> ResultBody<'a> {
     let text = report.and_then(|report| report.text.as_deref());
     let failed = status == JobStatus::Failure;
     ResultBody {
-        job_id: &job.foreign_id,
+        job_id: &job.request.foreign_id,
         agent_id: worker,
         status: status.as_str(),
         output_data: report.and_then(|r| r.output.as_deref()).map(raw_json::verbatim),
@@ -283,7 +287,7 @@ pub fn result_body<'a>(world: &World, job: &'a Job) -> ResultBody<'a> {
         execution_time_ms: report.map_or(0, |report| report.duration.0),
         error_message: failed.then(|| text.unwrap_or("the agent gave no error message")),
         error_code: cause.and_then(code_of_cause),
-        timestamp_utc: rfc3339::format_seconds(job.ended_at.unwrap_or(job.opened_at)),
+        timestamp_utc: rfc3339::format_seconds(job.ended_at.unwrap_or(job.request.opened_at)),
         warnings: read_warnings(world, job),
     }
 }
@@ -304,12 +308,12 @@ pub struct ForwardedJob {
 }
 
 pub fn forward_job(context: &HubContext, world: &World, job: &Job) -> ForwardedJob {
-    let native = job.origin == ID;
-    let agreed = job.assignment.map_or(job.budget, |turn| turn.price);
+    let native = job.request.origin == ID;
+    let agreed = job.assignment.map_or(job.payment.budget, |turn| turn.price);
     // What another protocol stores there is not for this one's agents, except members that protocol
     // does not define itself (B11).
     let rest: PassthroughMembers = if native {
-        serde_json::from_str(&job.meta).unwrap_or_default()
+        serde_json::from_str(&job.request.meta).unwrap_or_default()
     } else {
         let mut more = meta_member(fidelity::extras(job));
         let bridge = raw_json::verbatim(&bridge::bridge_of_requester(world, job));
@@ -318,18 +322,20 @@ pub fn forward_job(context: &HubContext, world: &World, job: &Job) -> ForwardedJ
     };
     ForwardedJob {
         // A requester of another protocol keeps its own id; the worker sees the hub's.
-        job_id: if native { job.foreign_id.clone() } else { job.uuid.to_string() },
+        job_id: if native { job.request.foreign_id.clone() } else { job.uuid.to_string() },
         orchestrator_id: requester_name(world, job),
         skill_name: skill_name(world, job),
-        input_data: raw_json::verbatim(&job.input),
-        budget: format_amount(if native { job.budget } else { agreed }),
+        input_data: raw_json::verbatim(&job.request.input),
+        budget: format_amount(if native { job.payment.budget } else { agreed }),
         currency: CURRENCY,
         callback_url: format!(
             "{}/registry/callbacks/{}",
             context.hub_url,
             callback_token(context.engine.hub_secret(), job)
         ),
-        timestamp_utc: rest.timestamp_utc.unwrap_or_else(|| rfc3339::format_seconds(job.opened_at)),
+        timestamp_utc: rest
+            .timestamp_utc
+            .unwrap_or_else(|| rfc3339::format_seconds(job.request.opened_at)),
         more: rest.more,
     }
 }

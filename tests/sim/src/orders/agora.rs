@@ -2,16 +2,19 @@
 
 use rialto_core::agent::Liveness;
 use rialto_core::agent::presence::Availability;
-use rialto_core::command::{Command, Registration, UnfitAgent};
+use rialto_core::command::{
+    Command, ExternalRef, JobRequest, PaymentBinding, ProfileUpdate, Registration, RequestTarget,
+    UnfitAgent,
+};
+use rialto_core::envelope::{Envelope, Signature};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Requester, Selection};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
-use rialto_core::signed_order::{
-    AbandonJob, AcceptOffer, ExternalRef, JobRequest, MakeOffer, PaymentBinding, ProfileUpdate,
-    RequestTarget, SendResult, SignedEnvelope, SignedOrder,
-};
 use rialto_core::testkit::TestHub;
+use rialto_core::testkit::signed_orders::{
+    abandon, accept_named, invited_offer, profile_update, signed_result,
+};
 use rialto_core::time::Millis;
 use uuid::Uuid;
 
@@ -33,7 +36,7 @@ enum Kind {
     Nothing,
 }
 
-pub fn next(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
+pub fn next(dice: &mut Dice, scene: &TestHub) -> Envelope {
     let kind = match dice.roll(46) {
         0..=13 => Kind::Ask,
         14..=22 => Kind::Offer,
@@ -49,18 +52,18 @@ pub fn next(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
     let asked = |job: &Job| matches!(job.selection, Selection::Invited { .. });
     let job = some_job(dice, scene, asked);
     let speaker = speaker(dice, scene, kind, job.as_deref());
-    let signed_order = signed_order(dice, scene, kind, job.as_deref());
-    Some(signed(dice, scene, speaker, signed_order))
+    let command = command(dice, scene, kind, job.as_deref());
+    signed(dice, scene, speaker, command)
 }
 
 /// The first signed order of a worker.
-pub fn hello(dice: &mut Dice, scene: &TestHub, n: u64) -> Command {
+pub fn hello(dice: &mut Dice, scene: &TestHub, n: u64) -> Envelope {
     let profile = ProfileUpdate { availability: Some(Availability::Idle), ..profile(dice) };
-    signed(dice, scene, native(AGORA, n), SignedOrder::UpdateProfile(Box::new(profile)))
+    signed(dice, scene, native(AGORA, n), profile_update(profile))
 }
 
-fn signed(dice: &mut Dice, scene: &TestHub, native: String, signed_order: SignedOrder) -> Command {
-    let asks = matches!(signed_order, SignedOrder::RequestJob(_));
+fn signed(dice: &mut Dice, scene: &TestHub, native: String, command: Command) -> Envelope {
+    let asks = matches!(command, Command::RequestJob(_));
     let (id, content) = match dice.roll(10) {
         0 => (format!("e-{}", dice.roll(4)), digest(dice.roll(2))),
         // Requesters that do not know each other use the same ids.
@@ -87,15 +90,9 @@ fn signed(dice: &mut Dice, scene: &TestHub, native: String, signed_order: Signed
         Box::new(order)
     });
     let body = "signed words".to_owned();
-    Command::ExecuteSigned(Box::new(SignedEnvelope {
-        home: AGORA,
-        native_id: native,
-        registration: new_agent,
-        id,
-        content,
-        body,
-        order: signed_order,
-    }))
+    let (home, native_id, registration) = (AGORA, native, new_agent);
+    let signature = Signature { home, native_id, registration, id, content, body };
+    Envelope::signed(signature, command)
 }
 
 /// A plausible signer, or another one.
@@ -110,7 +107,7 @@ fn speaker(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> S
     // Every agent that was asked can name the job, even after another one has it.
     let by_other = dice.chance(12);
     let asked = |job: &Job| {
-        let able: Vec<AgentId> = job.invited.iter().copied().filter(signs).collect();
+        let able: Vec<AgentId> = job.candidates.invited.iter().copied().filter(signs).collect();
         let one = (!able.is_empty()).then(|| able[(at % able.len() as u64) as usize]);
         one.or(job.worker())
     };
@@ -129,51 +126,48 @@ fn speaker(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> S
 /// The id by which its parties know a job: the requester's, or the hub's for one from elsewhere.
 fn called(scene: &TestHub, job: &Job) -> String {
     let native = requester(job).and_then(|agent| scene.world.agent(agent));
-    let own = native.and_then(|one| job.foreign_id.strip_prefix(&one.native_id)?.strip_prefix('/'));
+    let own = native
+        .and_then(|one| job.request.foreign_id.strip_prefix(&one.native_id)?.strip_prefix('/'));
     own.map_or_else(|| job.uuid.to_string(), str::to_owned)
 }
 
-fn signed_order(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> SignedOrder {
+fn command(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> Command {
     let id = job.filter(|_| dice.chance(92)).map(|job| called(scene, job));
     let id = id.unwrap_or_else(|| format!("e-{}", dice.roll(4)));
     let with = dice.chance(25).then(|| other(dice, scene, kind, job));
     let request = ExternalRef { id, counterparty: with };
-    let output = "{}".to_owned();
     match kind {
-        Kind::Ask => SignedOrder::RequestJob(Box::new(question(dice, scene))),
+        Kind::Ask => Command::RequestJob(Box::new(question(dice, scene))),
         Kind::Offer => {
             let valid_for = Millis::seconds(dice.of([0, 5, 600, 600]));
             let price =
                 if dice.chance(10) { Credits::from_micros(40_000_000) } else { price(dice) };
-            SignedOrder::Offer(MakeOffer { request, price, valid_for, eta: Millis(1) })
+            invited_offer(request, price, valid_for, Millis(1))
         }
         Kind::Accept => {
-            let offers = job.map(|job| &job.offers[..]).unwrap_or_default();
+            let offers = job.map(|job| &job.candidates.offers[..]).unwrap_or_default();
             let name = dice.pick(offers).map(|offer| offer.name.clone());
             let offer = ExternalRef { id: name.unwrap_or(request.id), counterparty: with };
             let binding = match dice.chance(20) {
                 true => PaymentBinding::ReadUpTo(dice.roll(12)),
                 false => PaymentBinding::NamesHub,
             };
-            SignedOrder::Accept(AcceptOffer { offer, payment_proof: None, binding })
+            accept_named(offer, binding)
         }
-        Kind::Result { last } => {
-            SignedOrder::Result(SendResult { request, output, is_final: last })
-        }
+        Kind::Result { last } => signed_result(request, last),
         Kind::Fail | Kind::Refuse => {
             let causes = [Cause::Execution, Cause::TimedOut, Cause::BudgetTooLow, Cause::Offline];
-            let (cause, text) = (dice.of(causes), "no".to_owned());
-            SignedOrder::Fail(AbandonJob { request, cause, refused: kind == Kind::Refuse, text })
+            abandon(request, dice.of(causes), kind == Kind::Refuse, "no")
         }
-        Kind::Write => SignedOrder::SendMessage { to: somebody(dice, scene) },
-        Kind::Introduce => SignedOrder::UpdateProfile(Box::new(profile(dice))),
-        Kind::Nothing => SignedOrder::RecordOnly,
+        Kind::Write => Command::Forward { to: somebody(dice, scene) },
+        Kind::Introduce => profile_update(profile(dice)),
+        Kind::Nothing => Command::RecordOnly,
     }
 }
 
 /// In most cases the other party of a job, and sometimes any agent, even a missing one.
 fn other(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> AgentId {
-    match job.map(|job| &job.requester) {
+    match job.map(|job| &job.request.requester) {
         Some(Requester::Agent(agent)) if kind != Kind::Accept && dice.chance(60) => *agent,
         _ => somebody(dice, scene),
     }
@@ -193,6 +187,8 @@ fn question(dice: &mut Dice, scene: &TestHub) -> JobRequest {
         false => Vec::new(),
     };
     JobRequest {
+        by: AgentId(0),
+        id: String::new(),
         uuid: Uuid::from_u128(u128::from(dice.any()) << 64 | u128::from(dice.any())),
         skill: dice.of(SKILLS).to_owned(),
         input: "{}".to_owned(),

@@ -46,13 +46,10 @@ use uuid::Uuid;
 
 use crate::call::CallError;
 use crate::openclaw::agent::Agent;
-use crate::openclaw::collaboration::Collaboration;
-use crate::openclaw::request::RequestReply;
-use crate::openclaw::request_spec::RequestSpec;
+use crate::openclaw::collaboration::{Collaboration, RequestEnd};
+use crate::openclaw::request::{RequestReply, RequestRetryPolicy, RequestSpec, min_retry_delay};
 use crate::openclaw::response;
-use crate::openclaw::retry::{RequestRetryPolicy, min_retry_delay};
 use crate::openclaw::server::Server;
-use crate::openclaw::wait::RequestEnd;
 
 pub(crate) use endpoint::endpoint;
 
@@ -72,7 +69,7 @@ impl Peer {
     /// Connects to the node at a URL, as the agent `me`.
     pub async fn connect(url: &str, me: Uuid) -> Result<Self, CallError> {
         let server = Server::new(url)?;
-        let text = server.get(server.url(&["identity"])).await?.text;
+        let text = server.get(server.url(&["identity"])).await?.body;
         Ok(Self {
             identity: response::parse_message(&text)?,
             agent: Agent::with_server(server, me),

@@ -36,12 +36,10 @@ use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;
 use uuid::Uuid;
 
-use super::job_snapshot::JobSnapshot;
-use super::job_spec::JobRequest;
-use super::retry::with_retry;
-use super::server::ServerResponse;
+use super::jobs::{JobRequest, JobSnapshot};
+use super::server::{ANSWER_BYTES_MAX, min_retry_delay};
 use crate::call::CallError;
-use crate::origin_client::{OriginClient, join_path, parse_http_url, with_mount};
+use crate::origin_client::{OriginClient, Reply, join_path, parse_http_url, with_mount};
 use crate::retry::RetryPolicy;
 
 pub(crate) use service::endpoint;
@@ -85,7 +83,8 @@ impl Peer {
     /// finished in time is returned in its current state.
     pub async fn hire(&self, job: &JobRequest) -> Result<JobSnapshot, CallError> {
         let until = Instant::now() + self.timeout;
-        let posted = with_retry(self.retry, || self.send(Method::POST, job.id(), Some(job)));
+        let posted =
+            self.retry.run(min_retry_delay, || self.send(Method::POST, job.id(), Some(job)));
         let late = |_: Elapsed| CallError::TimedOut { url: self.jobs.to_string() };
         let mut snapshot = timeout_at(until, posted).await.map_err(late)??;
         while !snapshot.is_finished() && Instant::now() < until {
@@ -93,8 +92,9 @@ impl Peer {
             snapshot = match self.job(job.id()).await {
                 // The peer was restarted before it finished this job, so the job is sent once more.
                 Err(CallError::Refused { status: 404, .. }) => {
-                    let posted =
-                        with_retry(self.retry, || self.send(Method::POST, job.id(), Some(job)));
+                    let posted = self
+                        .retry
+                        .run(min_retry_delay, || self.send(Method::POST, job.id(), Some(job)));
                     timeout_at(until, posted).await.map_err(late)??
                 }
                 polled => polled?,
@@ -105,7 +105,7 @@ impl Peer {
 
     /// The state of a job.
     pub async fn job(&self, job_id: Uuid) -> Result<JobSnapshot, CallError> {
-        with_retry(self.retry, || self.send(Method::GET, job_id, None)).await
+        self.retry.run(min_retry_delay, || self.send(Method::GET, job_id, None)).await
     }
 
     async fn send(
@@ -122,7 +122,7 @@ impl Peer {
         if let Some(job) = job {
             request = request.header(CONTENT_TYPE, "application/json").body(job.body().to_owned());
         }
-        JobSnapshot::read(&ServerResponse::of(request).await?, job_id)
+        JobSnapshot::read(&Reply::fetch(request, ANSWER_BYTES_MAX).await?, job_id)
     }
 }
 

@@ -3,13 +3,14 @@
 use super::responding::{ASKS, YES, seconds};
 use super::{PATIENT, keeps, market, sums};
 use crate::agent::Terms;
-use crate::command::{Approver, Command, JobRef, OfferRef, OpenJob, WorkerResponse};
+use crate::command::{
+    Approver, Command, JobRef, OfferRef, OfferTerms, OpenJob, ProfileUpdate, WorkerResponse,
+};
 use crate::id::AgentId;
 use crate::job::{Policy, Selection, State};
 use crate::money::Credits;
 use crate::price_step::PriceStep;
 use crate::refusal::Refusal;
-use crate::signed_order::ProfileUpdate;
 use crate::testkit::signed_orders::{offer, partial_result, result};
 use crate::testkit::{AWAY, TestHub, credits, registration, skill};
 use crate::time::Millis;
@@ -42,7 +43,7 @@ fn whoever_won_at_a_price_cannot_raise_it_afterwards() {
         scene.advance(seconds(3));
         if by_hand {
             let offer = OfferRef::Only { by: pat };
-            let take = Command::AcceptOffer { job: JobRef::Id(job.id), by: client, offer };
+            let take = Command::accept_offer(JobRef::Id(job.id), client, offer);
             scene.run(take).unwrap();
         }
         assert_eq!(scene.job(job.id).assignment.unwrap().price, credits("3"));
@@ -120,12 +121,12 @@ fn a_promise_holds_while_the_work_is_put_off() {
     let (mut scene, client) = market();
     let ada = sums(&mut scene, "ada", |skill| skill.expected_duration = Some(seconds(30)));
     let job = super::hire(&mut scene, client, ada).unwrap().id;
-    let promised = scene.job(job).promised;
+    let promised = scene.job(job).acceptance.promised;
     assert_eq!(promised, Some(scene.now.plus(seconds(30))));
     let until = scene.now.plus(seconds(60));
     scene.run(Command::Defer { job: JobRef::Id(job), by: ada, until }).unwrap();
     scene.advance(seconds(60));
-    assert_eq!((scene.state(job), scene.job(job).promised), (State::Assigned, promised));
+    assert_eq!((scene.state(job), scene.job(job).acceptance.promised), (State::Assigned, promised));
 }
 
 #[test]
@@ -142,7 +143,7 @@ fn who_has_said_yes_is_not_asked_again_and_who_has_not_still_is() {
         scene.advance(seconds(5));
         let again = scene.job(job);
         assert_eq!(again.state, State::Assigned);
-        assert_eq!(again.accepted_at.is_some(), says_yes);
+        assert_eq!(again.acceptance.accepted_at.is_some(), says_yes);
         // The job is accepted, so it cannot be cancelled any more.
         assert_eq!(scene.cancel(job, client).is_err(), says_yes);
     }
@@ -172,7 +173,14 @@ fn who_wins_with_the_lower_of_its_two_prices_gets_that_one_after_the_yes() {
     let job = scene.open_job(OpenJob { selection: Selection::Auction { closes }, ..order }).id;
     for price in ["40", "37"] {
         let (price, valid_for) = (credits(price), Millis::hours(2));
-        scene.run(Command::Offer { job: JobRef::Id(job), by: ada, price, valid_for }).unwrap();
+        scene
+            .run(Command::Offer {
+                job: JobRef::Id(job),
+                by: ada,
+                price,
+                terms: OfferTerms::Open { valid_for },
+            })
+            .unwrap();
     }
     scene.advance(seconds(2));
     scene.approve(job, Approver::Agent(ada), true).unwrap();
@@ -190,7 +198,10 @@ fn who_does_not_fit_any_more_once_the_yes_is_there_is_not_asked_a_second_time() 
         skill.name = "dig".to_owned();
     });
     scene.approve(job, Approver::Agent(ada), true).unwrap();
-    assert_eq!((scene.state(job), &scene.job(job).declined[..]), (State::Queued, &[ada][..]));
+    assert_eq!(
+        (scene.state(job), &scene.job(job).candidates.declined[..]),
+        (State::Queued, &[ada][..])
+    );
 }
 
 #[test]
@@ -202,7 +213,7 @@ fn handing_over_a_part_is_a_yes_too() {
     let policy = Policy::default();
     let order = scene.job_order(client, "sum", "5");
     let job = scene.open_job(OpenJob { selection: Selection::Direct(pat), policy, ..order });
-    assert_eq!(job.accepted_at, None);
+    assert_eq!(job.acceptance.accepted_at, None);
     scene.sign_and_run("pat", "x", partial_result(&job.uuid.to_string())).unwrap();
-    assert_eq!(scene.job(job.id).accepted_at, Some(scene.now));
+    assert_eq!(scene.job(job.id).acceptance.accepted_at, Some(scene.now));
 }

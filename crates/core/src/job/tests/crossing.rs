@@ -2,12 +2,11 @@
 
 use super::{AWAY_CREDITS, PATIENT};
 use crate::agent::presence::Availability;
-use crate::command::{Command, JobRef, OpenJob};
+use crate::command::{Command, JobRef, OpenJob, ProfileUpdate, RequestTarget};
 use crate::id::{AgentId, JobId};
 use crate::job::{Cause, Requester, Selection, State};
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
-use crate::signed_order::{ProfileUpdate, RequestTarget};
 use crate::testkit::signed_orders::{
     accept, envelope_text, failure, offer, partial_result, refusal, result, with_counterparty,
 };
@@ -23,7 +22,7 @@ fn ann() -> (TestHub, AgentId) {
 }
 
 fn offered(scene: &TestHub, job: JobId, place: usize) -> String {
-    scene.job(job).offers[place].name.clone()
+    scene.job(job).candidates.offers[place].name.clone()
 }
 
 /// A job from the other protocol, assigned to a signer.
@@ -105,7 +104,7 @@ fn a_fan_out_goes_to_both_sides() {
     let dear = scene.register_worker("dear", "dear", &[("sum", "6")]);
     let job = scene.request_all("ann", "r", Some("5"));
     assert_eq!(
-        scene.job(job).invited,
+        scene.job(job).candidates.invited,
         [pat, bob, free],
         "not {dear}, whose price is above the budget"
     );
@@ -131,7 +130,10 @@ fn whoever_is_left_alone_by_those_who_cannot_is_asked_alone() {
     let pat = scene.introduce("pat", &[("sum", "3")]);
     scene.register_worker("dear", "dear", &[("sum", "6")]);
     let job = scene.request_all("ann", "r", Some("5"));
-    assert_eq!((&scene.job(job).invited[..], scene.job(job).held), (&[pat][..], credits("3")));
+    assert_eq!(
+        (&scene.job(job).candidates.invited[..], scene.job(job).payment.held),
+        (&[pat][..], credits("3"))
+    );
     assert_eq!(scene.sign_and_run("pat", "x", result("r")), Ok(State::Completed));
     assert_eq!(scene.balance_text("pat").0, "3.00");
 }
@@ -153,7 +155,7 @@ fn work_from_elsewhere_is_answered_by_the_hubs_own_id() {
     let job = given(&mut scene, client, pat);
     assert_eq!(scene.notices_to(pat), [NoticeKind::Assigned { job, epoch: 1 }]);
     let uuid = scene.job(job).uuid.to_string();
-    let foreign = scene.job(job).foreign_id.clone();
+    let foreign = scene.job(job).request.foreign_id.clone();
     assert_eq!(scene.sign_and_run("pat", "x0", result(&foreign)), Err(Refusal::NotFound));
     assert_eq!(
         scene.sign_and_run("pat", "x1", with_counterparty(ann, result(&uuid))),
@@ -285,8 +287,7 @@ fn one_who_is_asked_elsewhere_declines_in_its_own_way() {
     let (mut scene, ann) = ann();
     let bob = scene.register_worker("bob", "bob", &[("sum", "0")]);
     let order = scene.job_request("sum", RequestTarget::Agent(bob), None);
-    let order =
-        scene.sign_order("ann", "r", crate::signed_order::SignedOrder::RequestJob(Box::new(order)));
+    let order = scene.sign_order("ann", "r", Command::RequestJob(Box::new(order)));
     let job = scene.run_signed(order).unwrap().job.unwrap();
     scene
         .run(Command::Decline { job: JobRef::Id(job), by: bob, epoch: None, reason: None })

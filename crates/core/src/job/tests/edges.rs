@@ -3,14 +3,16 @@
 use super::{PATIENT, market, stand};
 use crate::agent::presence::Availability;
 use crate::agent::{Liveness, Terms};
-use crate::command::{Command, JobRef, OfferRef, OpenJob, Registration, UnfitAgent};
+use crate::command::{
+    Command, JobRef, JobRequest, OfferRef, OfferTerms, OpenJob, Registration, RequestTarget,
+    UnfitAgent,
+};
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
 use crate::job::readiness::WAITING_MAX;
 use crate::job::{Policy, Selection, State};
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
-use crate::signed_order::{JobRequest, RequestTarget, SignedOrder};
 use crate::testkit::signed_orders::{offer, partial_result, refusal, result, with_counterparty};
 use crate::testkit::{
     AWAY, HOME, JOB_LIFETIME, TestHub, credits, registration, registration_with_endpoint,
@@ -58,7 +60,7 @@ fn a_price_of_exactly_the_bid_is_invited() {
     let closes = scene.now.plus(Millis::seconds(2));
     let order = scene.job_order(client, "sum", "50");
     let job = scene.open_job(OpenJob { selection: Selection::Auction { closes }, ..order });
-    assert_eq!(job.invited, [pat]);
+    assert_eq!(job.candidates.invited, [pat]);
 }
 
 #[test]
@@ -70,12 +72,19 @@ fn who_came_by_itself_and_named_a_price_can_be_chosen() {
     let late = scene.register_worker("late", "late", &[("sum", "1")]);
     for price in ["4", "3"] {
         let (price, valid_for) = (credits(price), Millis::minutes(1));
-        scene.run(Command::Offer { job: JobRef::Id(job), by: late, price, valid_for }).unwrap();
+        scene
+            .run(Command::Offer {
+                job: JobRef::Id(job),
+                by: late,
+                price,
+                terms: OfferTerms::Open { valid_for },
+            })
+            .unwrap();
     }
-    let asked = scene.job(job).invited.iter().filter(|one| **one == late).count();
+    let asked = scene.job(job).candidates.invited.iter().filter(|one| **one == late).count();
     assert_eq!(asked, 1);
     let offer = OfferRef::Price { by: late, price: credits("3") };
-    scene.run(Command::AcceptOffer { job: JobRef::Id(job), by: client, offer }).unwrap();
+    scene.run(Command::accept_offer(JobRef::Id(job), client, offer)).unwrap();
     assert_eq!(scene.job(job).worker(), Some(late));
 }
 
@@ -119,7 +128,7 @@ fn each_part_of_the_work_and_each_no_are_in_the_history() {
     let [pat, _] = ["pat", "sue"].map(|name| scene.introduce(name, &[("sum", "0")]));
     let job = scene.request_all("ann", "r", None);
     scene.sign_and_run("sue", "no", refusal("r")).unwrap();
-    let sue = scene.job(job).declined[0];
+    let sue = scene.job(job).candidates.declined[0];
     assert_eq!(has_happened(&scene, &Event::JobDeclined { job, worker: sue }), 1);
     let alone = scene.request("ann", "r2", pat, None);
     for id in ["x1", "x2"] {
@@ -209,7 +218,7 @@ fn only_whom_the_input_does_not_suit_is_told_so() {
         let order = scene.job_request("sum", RequestTarget::Agent(bob), Some("5"));
         let order = JobRequest { unfit_agents: unfit, ..order };
         let order =
-            scene.sign_order("ann", &format!("r{agent}"), SignedOrder::RequestJob(Box::new(order)));
+            scene.sign_order("ann", &format!("r{agent}"), Command::RequestJob(Box::new(order)));
         let heard = scene.run_signed(order).map(|_| ());
         let why = "a number is missing".to_owned();
         assert_eq!(heard, if suits { Ok(()) } else { Err(Refusal::InputRejected { reason: why }) });
@@ -300,9 +309,16 @@ fn who_named_a_price_is_counted_on_and_for_whom_it_was_named_only_if_it_is_there
         let job = scene.open_job(OpenJob { selection: Selection::Auction { closes }, ..order }).id;
         if home == HOME {
             let (price, valid_for) = (credits("1"), Millis::hours(1));
-            scene.run(Command::Offer { job: JobRef::Id(job), by: ada, price, valid_for }).unwrap();
+            scene
+                .run(Command::Offer {
+                    job: JobRef::Id(job),
+                    by: ada,
+                    price,
+                    terms: OfferTerms::Open { valid_for },
+                })
+                .unwrap();
         }
-        assert_eq!(scene.job(job).offers.len(), 1);
+        assert_eq!(scene.job(job).candidates.offers.len(), 1);
         scene.advance(Millis::minutes(30));
         assert!(!scene.is_online(ada));
         assert_eq!(scene.job(job).worker(), wins.then_some(ada), "{home:?}");

@@ -2,7 +2,7 @@ use super::{PATIENT, hire, keeps, market, order_for, stand, sums};
 use crate::agent::presence::Availability;
 use crate::agent::status::AgentStatusUpdate;
 use crate::agent::{Liveness, Terms};
-use crate::command::{Command, OpenJob, Registration};
+use crate::command::{Command, OfferTerms, OpenJob, Registration};
 use crate::id::AgentId;
 use crate::job::{Cause, Policy, Requester, Selection, State};
 use crate::money::Credits;
@@ -119,7 +119,9 @@ fn who_wins_an_auction_must_have_room_for_it() {
         for (by, price) in [(ada, "0.01"), (bob, "0.30")] {
             let job = crate::command::JobRef::Id(job);
             let (price, valid_for) = (credits(price), seconds(60));
-            scene.run(Command::Offer { job, by, price, valid_for }).unwrap();
+            scene
+                .run(Command::Offer { job, by, price, terms: OfferTerms::Open { valid_for } })
+                .unwrap();
         }
         assert_eq!(scene.state(job), State::Negotiating, "for {worker}");
     }
@@ -228,14 +230,14 @@ fn put_off() -> (TestHub, AgentId, AgentId, crate::id::JobId) {
 fn what_was_put_off_begins_when_its_worker_is_back_and_the_requester_is_told() {
     let (mut scene, client, ada, job) = put_off();
     assert_eq!(scene.balance_text("rich"), ("99.50".to_owned(), "0.50".to_owned()));
-    assert!(scene.job(job).pending && scene.job(job).accepted_at.is_none());
+    assert!(scene.job(job).pending && scene.job(job).acceptance.accepted_at.is_none());
     assert_eq!(scene.notices_to(ada), [], "it is notified when it is back");
     scene.advance(seconds(20));
     stand(&mut scene, ada, Availability::Idle, None);
     let given = scene.job(job);
     assert_eq!((given.state, given.worker()), (State::Assigned, Some(ada)));
-    assert_eq!(given.accepted_at, Some(scene.now));
-    assert_eq!(given.pending_assignment, None);
+    assert_eq!(given.acceptance.accepted_at, Some(scene.now));
+    assert_eq!(given.candidates.pending_assignment, None);
     assert_eq!(scene.notices_to(client), [NoticeKind::Accepted { job }]);
     assert_eq!(scene.notices_to(ada), [NoticeKind::Assigned { job, epoch: 1 }]);
     scene.advance(seconds(60));
@@ -422,7 +424,7 @@ fn what_one_worker_promised_does_not_bind_the_next() {
     scene.advance(seconds(60));
     let next = scene.decline(job.id);
     assert_eq!(next.worker(), Some(bob));
-    assert_eq!(next.promised, Some(scene.now.plus(seconds(5))));
+    assert_eq!(next.acceptance.promised, Some(scene.now.plus(seconds(5))));
 }
 
 #[test]

@@ -4,14 +4,16 @@
 use super::market;
 use crate::agent::Terms;
 use crate::agent::presence::Availability;
-use crate::command::{Canceller, Command, JobRef, OfferRef, OpenJob, Registration, Timer};
+use crate::command::{
+    Canceller, Command, JobRef, OfferRef, OfferTerms, OpenJob, ProfileUpdate, Registration,
+    RequestTarget, Timer,
+};
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
 use crate::job::{Policy, Selection, State, request};
 use crate::notice::NoticeKind;
 use crate::price_step::PriceStep;
 use crate::refusal::Refusal;
-use crate::signed_order::{ProfileUpdate, RequestTarget, SignedOrder};
 use crate::testkit::signed_orders::{envelope_text, offer, partial_result, result};
 use crate::testkit::{
     AWAY, HOME, TestHub, credits, message, registration, registration_with_endpoint, skill,
@@ -58,14 +60,22 @@ fn as_many_as_fit_are_invited_in_their_order_and_of_more_owners_take_turns() {
     let order = auction(&mut scene, client);
     let job = scene.open_job(order);
     all.extend(others);
-    assert_eq!(job.invited, all, "all fit, in order of rank");
+    assert_eq!(job.candidates.invited, all, "all fit, in order of rank");
 
     larger.register_worker("w9999", "crowd", &[("sum", "1")]);
     let order = auction(&mut larger, client);
     let job = larger.open_job(order);
-    assert_eq!(job.invited.len(), INVITED);
-    assert_eq!(job.invited[..3], [all[0], others[0], others[1]], "the first of each owner");
-    assert_eq!(job.invited[3..], all[1..INVITED - 2], "then the others, without the last");
+    assert_eq!(job.candidates.invited.len(), INVITED);
+    assert_eq!(
+        job.candidates.invited[..3],
+        [all[0], others[0], others[1]],
+        "the first of each owner"
+    );
+    assert_eq!(
+        job.candidates.invited[3..],
+        all[1..INVITED - 2],
+        "then the others, without the last"
+    );
 }
 
 #[test]
@@ -192,9 +202,9 @@ fn a_price_is_also_a_yes_of_who_answers_for_itself_and_of_nobody_else() {
         let pat = scene.register(order).unwrap();
         let order = scene.job_order(client, "sum", "5");
         let job = scene.open_job(OpenJob { selection: Selection::Direct(pat), ..order });
-        assert_eq!(job.accepted_at.is_none(), answers_itself);
+        assert_eq!(job.acceptance.accepted_at.is_none(), answers_itself);
         scene.sign_and_run("pat", "o", offer(&job.uuid.to_string(), "3")).unwrap();
-        assert!(scene.job(job.id).accepted_at.is_some());
+        assert!(scene.job(job.id).acceptance.accepted_at.is_some());
         let accepted = NoticeKind::Accepted { job: job.id };
         assert_eq!(scene.notices_to(client).contains(&accepted), answers_itself);
     }
@@ -208,7 +218,7 @@ fn only_somebody_who_is_meant_is_waited_for_while_it_is_away() {
     let bob = scene.register_worker("bob", "bob", &[("sum", "0")]);
     super::stand(&mut scene, bob, Availability::Maintenance, Some(60));
     let order = scene.job_request("sum", RequestTarget::Best { max: 8 }, None);
-    let order = scene.sign_order("ann", "all", SignedOrder::RequestJob(Box::new(order)));
+    let order = scene.sign_order("ann", "all", Command::RequestJob(Box::new(order)));
     assert_eq!(scene.run_signed(order), Err(Refusal::Offline));
     let job = scene.request("ann", "one", bob, None);
     assert!(matches!(scene.state(job), State::Deferred { .. }));
@@ -224,10 +234,20 @@ fn nobody_names_a_price_that_is_not_there() {
     scene.remove(gone);
     let (price, valid_for) = (credits("1"), Millis::minutes(1));
     for by in [AgentId(999), gone] {
-        let bid = Command::Offer { job: JobRef::Id(job), by, price, valid_for };
+        let bid = Command::Offer {
+            job: JobRef::Id(job),
+            by,
+            price,
+            terms: OfferTerms::Open { valid_for },
+        };
         assert_eq!(scene.run(bid).unwrap_err(), Refusal::NotFound);
     }
-    let bid = Command::Offer { job: JobRef::Id(job), by: ada, price, valid_for };
+    let bid = Command::Offer {
+        job: JobRef::Id(job),
+        by: ada,
+        price,
+        terms: OfferTerms::Open { valid_for },
+    };
     scene.run(bid).unwrap();
 }
 
@@ -260,7 +280,7 @@ fn a_signers_price_is_one_of_the_offers_its_requester_chooses_among() {
     assert_eq!(named, Ok(State::Negotiating));
     assert_eq!(scene.notices_to(client), [NoticeKind::OfferReceived { job: job.id, place: 0 }]);
     let offer = OfferRef::Only { by: pat };
-    let take = Command::AcceptOffer { job: JobRef::Id(job.id), by: client, offer };
+    let take = Command::accept_offer(JobRef::Id(job.id), client, offer);
     scene.run(take).unwrap();
     assert_eq!(scene.job(job.id).assignment.unwrap().price, credits("4"));
 }

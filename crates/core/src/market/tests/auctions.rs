@@ -20,7 +20,7 @@ fn who_may_offer_what_and_how_often() {
     ] {
         assert_eq!(bid(&mut scene, job, by, price).outcome, answer);
     }
-    assert_eq!(scene.job(job).offers.len(), 1);
+    assert_eq!(scene.job(job).candidates.offers.len(), 1);
     // The clock closes it, whether or not its timer has fired yet.
     scene.advance_without_timers(WINDOW);
     assert_eq!(bid(&mut scene, job, b, "1").outcome, "refused WrongState { state: Negotiating }");
@@ -61,7 +61,7 @@ fn it_closes_as_soon_as_everybody_has_answered_and_equal_offers_go_to_the_eldest
     assert_eq!(scene.notices_to(c).last(), Some(&NoticeKind::OfferLost { job, place: 1 }));
     assert_eq!(scene.notices_to(a).last(), Some(&NoticeKind::OfferLost { job, place: 0 }));
     let word = scene.job_report(job, true, "30");
-    post_new(&mut scene, MarketOrder::ReportResult(Box::new(word)));
+    post_new(&mut scene, Command::ReportResult(Box::new(word)));
     assert_eq!(scene.balance_text("rich"), account("70.00", "0.00"));
     assert_eq!(scene.balance_text("owner-b").0, "30.00");
 }
@@ -152,7 +152,7 @@ fn after_the_last_offer_it_is_held_again_for_whoever_comes() {
         let fresh = scene.register_worker(name, name, &[("sum", "70")]);
         let closes = scene.now.plus(WINDOW);
         assert_eq!(scene.notices_to(fresh), [NoticeKind::OfferRequested { job, closes }]);
-        assert_eq!(scene.job(job).invited, [fresh]);
+        assert_eq!(scene.job(job).candidates.invited, [fresh]);
         scene.advance(Millis(WINDOW.0 - 1));
         bid(&mut scene, job, fresh, "45");
         let turn = scene.job(job).assignment.unwrap();
@@ -175,14 +175,14 @@ fn dispatching_holds_it_again_for_whoever_is_free_by_now() {
     let work = scene.open_job(work).id;
     let order = auction(&mut scene, client, "50");
     let job = post_task(&mut scene, order);
-    assert_eq!(scene.job(job).invited, [a]);
+    assert_eq!(scene.job(job).candidates.invited, [a]);
     bid(&mut scene, job, a, "20");
     pass(&mut scene, job, a);
-    assert_eq!(post_new(&mut scene, MarketOrder::Dispatch).lines.len(), 0);
+    assert_eq!(post_new(&mut scene, Command::DispatchQueue).lines.len(), 0);
     assert_eq!(scene.state(job), State::Queued);
     scene.succeed(work, "1");
     assert_eq!(scene.state(job), State::Queued, "the timer has not fired yet");
-    let said = post_new(&mut scene, MarketOrder::Dispatch);
+    let said = post_new(&mut scene, Command::DispatchQueue);
     let closes = scene.now.plus(WINDOW);
     assert_eq!(heard(&said), [(busy, NoticeKind::OfferRequested { job, closes })]);
     scene.advance(WINDOW);

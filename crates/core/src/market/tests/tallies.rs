@@ -15,7 +15,7 @@ fn agents_of_the_market_are_counted_and_others_for_what_they_do_there() {
     }
     let order = task(&mut scene, client, "50", Selection::Cheapest);
     let job = post_task(&mut scene, order);
-    let name = scene.job(job).foreign_id.clone();
+    let name = scene.job(job).request.foreign_id.clone();
     pass(&mut scene, job, a);
     assert_eq!(scene.job(job).worker(), Some(far));
     scene.decline(job);
@@ -55,7 +55,7 @@ fn an_update_keeps_the_tally_and_what_was_declined() {
     }
     let before = scene.agent_state(a).clone();
     assert!(before.market_totals.completed == 1 && before.declined_jobs.len() == 1);
-    post_new(&mut scene, MarketOrder::Register(Box::new(registration("a", "a", &[("sum", "30")]))));
+    post_new(&mut scene, Command::Register(Box::new(registration("a", "a", &[("sum", "30")]))));
     assert_eq!(
         (scene.agent_state(a).market_totals, &scene.agent_state(a).declined_jobs),
         (before.market_totals, &before.declined_jobs)

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::response::Response as Http;
 use rialto_core::alias::{Digest, claim};
-use rialto_core::command::{Command, JobRef};
+use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
 use rialto_core::idempotency::{IdempotencyRecord, Receipt, SavedAnswer};
 use rialto_core::job::{Job, Requester};
@@ -132,7 +132,7 @@ pub async fn handle_request(
         let (reply, before) = match kept {
             Some(memory) => (saved_outcome(context, &memory, id).await?, Some(memory)),
             None => match find_earlier_job(context, &asking, keyed || turn > 0).await? {
-                Some(job) if job.content != content => {
+                Some(job) if job.request.content != content => {
                     let failure = errors::from_refusal(&Refusal::SameIdOtherContent);
                     return Err(about(context, failure, id));
                 }
@@ -262,7 +262,7 @@ async fn find_earlier_job(
     let wanted = JobRef::Foreign { origin: ID, id: asking.name.clone() };
     let found = context.engine.find_job(&wanted).await;
     let found = found.map_err(|bad| failed(context, &bad, asking.message.correlation_id))?;
-    Ok(found.filter(|job| job.requester == asking.requester))
+    Ok(found.filter(|job| job.request.requester == asking.requester))
 }
 
 /// Saves a rejection for repeats. A rejected request has no effect, so losing the record is
@@ -277,8 +277,8 @@ async fn save_rejection(
         .raw("rejection_reason", &rejection.write())
         .maybe_uuid("by", by)
         .finish();
-    let order = asking.idempotency.into_record(SavedAnswer::Answer { status: 200, body });
-    if let Err(failure) = context.engine.run(Command::SaveAnswer(Box::new(order))).await {
+    let order = asking.idempotency.save(SavedAnswer::Answer { status: 200, body });
+    if let Err(failure) = context.engine.run(order).await {
         tracing::warn!(%failure, "storing a rejection failed");
     }
 }
