@@ -2,21 +2,21 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
-use tokio::io::{AsyncRead, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::mpsc;
 
-use super::super::OUTPUT_MAX;
-use super::super::environment::Environment;
-use super::super::lines::BoundedLines;
-use super::super::process_group::ProcessGroup;
-use super::super::tail::LogSink;
-use super::line::parse_line;
+use super::OUTPUT_MAX;
+use super::environment::Environment;
 use super::pending::{JobReply, PendingJobs};
+use super::persistent::parse_line;
+use super::process_group::ProcessGroup;
+use super::tail::LogSink;
 use crate::agent::job::Job;
+use crate::worker::lock_ignoring_poison;
 
 /// Maximum line length: the largest output and the JSON around it.
 const LINE_MAX: usize = 4 * OUTPUT_MAX;
@@ -45,14 +45,14 @@ struct SharedGroup(Arc<Mutex<Option<ProcessGroup>>>);
 
 impl SharedGroup {
     fn take(&self) -> Option<ProcessGroup> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock_ignoring_poison(&self.0).take()
     }
 }
 
 impl RunningProgram {
     pub(super) fn start(
         command: &str,
-        place: &Path,
+        working_dir: &Path,
         environment: &Environment,
         log: &LogSink,
     ) -> std::io::Result<Self> {
@@ -63,7 +63,7 @@ impl RunningProgram {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .current_dir(place)
+            .current_dir(working_dir)
             .process_group(0)
             .spawn()?;
         let group = ProcessGroup::new(child.id().unwrap_or_default());
@@ -72,15 +72,15 @@ impl RunningProgram {
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(std::io::ErrorKind::Other.into());
         };
-        let (hand, group) =
-            (Arc::new(PendingJobs::new()), SharedGroup(Arc::new(Mutex::new(Some(group)))));
-        let (unsent, lines) = mpsc::unbounded_channel();
-        tokio::spawn(write(stdin, lines, Arc::clone(&hand)));
-        let said = BoundedLines::new(stdout, LINE_MAX);
-        let logged =
+        let pending = Arc::new(PendingJobs::new());
+        let group = SharedGroup(Arc::new(Mutex::new(Some(group))));
+        let (queue, queued) = mpsc::unbounded_channel();
+        tokio::spawn(write(stdin, queued, Arc::clone(&pending)));
+        let output = BoundedLines::new(stdout, LINE_MAX);
+        let errors =
             LogReader { lines: BoundedLines::new(stderr, LOG_LINE_MAX), log: Arc::clone(log) };
-        tokio::spawn(supervise(child, said, logged, Arc::clone(&hand), group.clone()));
-        Ok(Self { pending: hand, queue: unsent, group })
+        tokio::spawn(supervise(child, output, errors, Arc::clone(&pending), group.clone()));
+        Ok(Self { pending, queue, group })
     }
 
     /// Sends a pending job.
@@ -112,16 +112,16 @@ struct LogReader<R> {
 
 impl<R: AsyncRead + Unpin> LogReader<R> {
     /// Forwards the next line; `None` at the end.
-    async fn forward_line(&mut self, hand: &PendingJobs) -> Option<()> {
+    async fn forward_line(&mut self, pending: &PendingJobs) -> Option<()> {
         let line = self.lines.next().await?;
-        hand.log_line(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']), &self.log);
+        pending.log_line(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']), &self.log);
         Some(())
     }
 
     /// Forwards the lines that are already there. Lines before a reply belong to its job.
-    fn catch_up(&mut self, hand: &PendingJobs) {
+    fn catch_up(&mut self, pending: &PendingJobs) {
         for _ in 0..LOG_LINES_MAX {
-            let Some(Some(())) = self.forward_line(hand).now_or_never() else { return };
+            let Some(Some(())) = self.forward_line(pending).now_or_never() else { return };
         }
     }
 }
@@ -129,30 +129,32 @@ impl<R: AsyncRead + Unpin> LogReader<R> {
 /// Reads the program's output until it exits; then fails the pending jobs.
 async fn supervise<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
     mut child: Child,
-    mut said: BoundedLines<O>,
-    mut logged: LogReader<E>,
-    hand: Arc<PendingJobs>,
+    mut output: BoundedLines<O>,
+    mut errors: LogReader<E>,
+    pending: Arc<PendingJobs>,
     group: SharedGroup,
 ) {
     let mut log_is_open = true;
     loop {
         tokio::select! {
-            passed = logged.forward_line(&hand), if log_is_open => log_is_open = passed.is_some(),
-            line = said.next() => {
+            forwarded = errors.forward_line(&pending), if log_is_open => {
+                log_is_open = forwarded.is_some();
+            },
+            line = output.next() => {
                 // An endless line would fill the memory, so the program's output is not read any
                 // further.
-                let Some(line) = line.filter(|line| !said.is_truncated(line)) else { break };
-                logged.catch_up(&hand);
-                hand.record_activity();
+                let Some(line) = line.filter(|line| !output.is_truncated(line)) else { break };
+                errors.catch_up(&pending);
+                pending.record_activity();
                 if let Some((job, outcome)) = parse_line(&line) {
-                    hand.resolve(&job, JobReply::Outcome(outcome));
+                    pending.resolve(&job, JobReply::Outcome(outcome));
                 }
             }
         }
     }
-    logged.catch_up(&hand);
-    drop(said);
-    hand.fail_all(None);
+    errors.catch_up(&pending);
+    drop(output);
+    pending.fail_all(None);
     let ended = async {
         let _ = child.wait().await;
         // Child processes that are left have no job.
@@ -160,7 +162,7 @@ async fn supervise<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
             group.release_or_terminate();
         }
     };
-    let rest = async { while logged.forward_line(&hand).await.is_some() {} };
+    let rest = async { while errors.forward_line(&pending).await.is_some() {} };
     tokio::join!(ended, rest);
 }
 
@@ -168,13 +170,41 @@ async fn supervise<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
 async fn write(
     mut stdin: ChildStdin,
     mut lines: mpsc::UnboundedReceiver<QueuedLine>,
-    hand: Arc<PendingJobs>,
+    pending: Arc<PendingJobs>,
 ) {
     while let Some(QueuedLine { id, line }) = lines.recv().await {
         if stdin.write_all(line.as_bytes()).await.is_err() {
-            hand.close();
+            pending.close();
             lines.close();
-            hand.resolve(&id, JobReply::NotSent);
+            pending.resolve(&id, JobReply::NotSent);
         }
+    }
+}
+
+/// Lines of at most this many bytes; the rest of a longer line becomes a line of its own.
+struct BoundedLines<R> {
+    from: BufReader<R>,
+    /// The start of a line that is not complete yet.
+    partial: Vec<u8>,
+    bytes_max: usize,
+}
+
+impl<R: AsyncRead + Unpin> BoundedLines<R> {
+    fn new(from: R, bytes_max: usize) -> Self {
+        Self { from: BufReader::new(from), partial: Vec::new(), bytes_max }
+    }
+
+    /// The next line with its line break, which the last line may lack. Cancel-safe: no data is
+    /// lost if the future is dropped.
+    async fn next(&mut self) -> Option<Vec<u8>> {
+        let left = self.bytes_max.saturating_sub(self.partial.len()) as u64;
+        // A read error counts as the end.
+        let _ = (&mut self.from).take(left).read_until(b'\n', &mut self.partial).await;
+        Some(std::mem::take(&mut self.partial)).filter(|line| !line.is_empty())
+    }
+
+    /// Whether a line was cut off at the limit.
+    fn is_truncated(&self, line: &[u8]) -> bool {
+        line.len() >= self.bytes_max && !line.ends_with(b"\n")
     }
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::process::Child;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::super::process_group::{GRACE, ProcessGroup};
-use super::super::{LOG_MAX, OUTPUT_MAX, too_long};
+use super::process_group::{GRACE, ProcessGroup};
+use super::{LOG_MAX, OUTPUT_MAX, too_long};
 use crate::agent::record::{self, LOG_FILE};
 
 pub(super) const OUTPUT: &str = "stdout";
@@ -85,7 +85,7 @@ pub(super) async fn wait_for_adopted(directory: &Path, until: Instant) -> io::Re
         }
     };
     let group = ProcessGroup::new(pid);
-    let mut asked = false;
+    let mut is_terminated = false;
     loop {
         // The order matters: the status is written before the lock is released.
         let is_over = !is_running(directory)?;
@@ -97,17 +97,17 @@ pub(super) async fn wait_for_adopted(directory: &Path, until: Instant) -> io::Re
         }
         if is_over || !matches!(end, RunEnd::Killed) {
             group.release_or_terminate();
-            let ended_by_us = asked && matches!(end, RunEnd::Killed);
-            return if ended_by_us { write_timed_out(directory) } else { Ok(end) };
+            let is_timeout = is_terminated && matches!(end, RunEnd::Killed);
+            return if is_timeout { write_timed_out(directory) } else { Ok(end) };
         }
         if Instant::now() >= until + GRACE {
             group.kill();
             group.release();
             return write_timed_out(directory);
         }
-        if !asked && Instant::now() >= until {
+        if !is_terminated && Instant::now() >= until {
             group.terminate();
-            asked = true;
+            is_terminated = true;
         }
         sleep(POLL_INTERVAL).await;
     }

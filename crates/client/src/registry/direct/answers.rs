@@ -1,11 +1,16 @@
-//! Why a job is refused before it starts, in the protocol's codes (sections 2.6 and 5 of its book).
+//! The answers to a job: a refusal before it starts, in the protocol's codes, or its result
+//! (sections 2.4, 2.6 and 5 of its book).
 
+use std::time::Duration;
+
+use rialto_core::money::Credits;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::object::ObjectWriter;
 use rialto_protocols::kit::rfc3339;
+use rialto_protocols::registry::wire::DECIMALS;
 use uuid::Uuid;
 
-use crate::agent::JobRefusal;
+use crate::agent::{JobRefusal, Outcome};
 use crate::clock;
 use crate::http_server::{BodyError, HttpResponse};
 
@@ -13,6 +18,8 @@ use crate::http_server::{BodyError, HttpResponse};
 const EXAMPLE: &str = r#"{"job_id":"f81d4fae-7dec-11d0-a765-00a0c91e6bf6","orchestrator_id":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f","skill_name":"analyze_text","input_data":{"text":"Revenue for Q3 was 42000"},"budget":0.15,"currency":"chorus_credits_v1"}"#;
 /// The `Retry-After` of a refusal for lack of capacity.
 const RETRY_AFTER_S: u32 = 5;
+/// Maximum length of an error text; a reader may refuse more.
+const TEXT_MAX: usize = 4_096;
 
 /// A refusal.
 #[derive(Clone, Debug)]
@@ -31,6 +38,10 @@ impl Refusal {
         Self { status, code, message, field: None, retry_after_seconds: None, allow: None }
     }
 
+    fn with_field(self, field: &str) -> Self {
+        Self { field: Some(field.to_owned()), ..self }
+    }
+
     pub(super) fn not_found(what: &str) -> Self {
         Self::new(404, "NOT_FOUND", format!("{what} not found"))
     }
@@ -47,22 +58,19 @@ impl Refusal {
     /// A member exceeds its maximum length.
     pub(super) fn too_long(name: &str, max: usize) -> Self {
         let message = format!("{name} has more than {max} bytes");
-        let refusal = Self::new(400, "INVALID_REQUEST", message);
-        Self { field: Some(format!("/{name}")), ..refusal }
+        Self::new(400, "INVALID_REQUEST", message).with_field(&format!("/{name}"))
     }
 
     /// The id belongs to another requester's job.
     pub(super) fn id_taken() -> Self {
         let message = "job_id belongs to another orchestrator; use a new one";
-        let refusal = Self::new(409, "CONFLICT", message);
-        Self { field: Some("/job_id".to_owned()), ..refusal }
+        Self::new(409, "CONFLICT", message).with_field("/job_id")
     }
 
     /// The id was already used with different content.
     pub(super) fn content_differs() -> Self {
         let message = "job_id was used for another job: use a new one";
-        let refusal = Self::new(422, "IDEMPOTENCY_CONFLICT", message);
-        Self { field: Some("/job_id".to_owned()), ..refusal }
+        Self::new(422, "IDEMPOTENCY_CONFLICT", message).with_field("/job_id")
     }
 
     /// The queue is full.
@@ -114,7 +122,7 @@ impl Refusal {
 
 impl From<Malformed> for Refusal {
     fn from(bad: Malformed) -> Self {
-        Self { field: Some(bad.field), ..Self::new(400, "INVALID_REQUEST", bad.message) }
+        Self::new(400, "INVALID_REQUEST", bad.message).with_field(&bad.field)
     }
 }
 
@@ -124,12 +132,10 @@ impl From<JobRefusal> for Refusal {
             JobRefusal::UnknownSkill => Self::new(422, "SKILL_MISMATCH", why.to_string()),
             JobRefusal::BudgetTooLow { price } => {
                 let message = format!("this costs {}: raise the budget", price.to_text(2));
-                let refusal = Self::new(402, "BUDGET_INSUFFICIENT", message);
-                Self { field: Some("/budget".to_owned()), ..refusal }
+                Self::new(402, "BUDGET_INSUFFICIENT", message).with_field("/budget")
             }
             JobRefusal::InvalidInput(_) => {
-                let refusal = Self::new(400, "INVALID_REQUEST", why.to_string());
-                Self { field: Some("/input_data".to_owned()), ..refusal }
+                Self::new(400, "INVALID_REQUEST", why.to_string()).with_field("/input_data")
             }
         }
     }
@@ -143,4 +149,63 @@ impl From<BodyError> for Refusal {
             BodyError::TimedOut => Self::new(408, "INVALID_REQUEST", "the body took too long"),
         }
     }
+}
+
+/// The job's id, and its agent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct JobRef {
+    pub(super) job_id: Uuid,
+    pub(super) agent_id: Uuid,
+}
+
+impl JobRef {
+    /// The result: at its price if it succeeded, and free otherwise. A declined job is a matter of
+    /// the agent's own policy, which this protocol calls an execution error.
+    pub(super) fn result(self, outcome: &Outcome, price: Credits, took: Duration) -> String {
+        let (output, why) = match outcome {
+            Outcome::Done(output) => (Some(output.as_str()), None),
+            Outcome::Failed(why) | Outcome::Declined(why) | Outcome::InvalidInput(why) => {
+                (None, Some(reason(why)))
+            }
+        };
+        let status = if why.is_none() { "SUCCESS" } else { "FAILURE" };
+        let cost = if why.is_none() { price } else { Credits::ZERO };
+        let code = why.as_ref().map(|_| "EXECUTION_ERROR");
+        self.body(status, output, cost, took, why.as_deref().zip(code))
+    }
+
+    /// The body for a job without a result yet.
+    pub(super) fn pending(self) -> String {
+        self.body("PENDING", None, Credits::ZERO, Duration::ZERO, None)
+    }
+
+    fn body(
+        self,
+        status: &str,
+        output: Option<&str>,
+        cost: Credits,
+        took: Duration,
+        error: Option<(&str, &str)>,
+    ) -> String {
+        let body = ObjectWriter::new()
+            .uuid("job_id", self.job_id)
+            .uuid("agent_id", self.agent_id)
+            .text("status", status)
+            .raw("output_data", output.unwrap_or("null"))
+            .raw("execution_cost", &cost.to_text(DECIMALS))
+            .integer("execution_time_ms", i64::try_from(took.as_millis()).unwrap_or(i64::MAX));
+        let body = match error {
+            Some((message, code)) => body.text("error_message", message).text("error_code", code),
+            None => body.raw("error_message", "null").raw("error_code", "null"),
+        };
+        body.text("timestamp_utc", &rfc3339::format_seconds(clock::now())).finish()
+    }
+}
+
+/// A reason that is not empty and not too long.
+fn reason(why: &str) -> String {
+    if why.is_empty() {
+        return "the agent gave no error message".to_owned();
+    }
+    why.chars().take(TEXT_MAX).collect()
 }

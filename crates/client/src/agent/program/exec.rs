@@ -6,29 +6,28 @@
 //! repeated, running ones are waited for. A lock on the output file shows that a run is still
 //! going; the OS releases it with the last process that holds it.
 
-mod directory_lock;
-mod run;
-
+use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::process::{Child, Command};
+use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, sleep};
 
 use super::environment::Environment;
+use super::run::{self, DEADLINE, OUTPUT, PID, POLL_INTERVAL, RunEnd, STATUS};
 use super::tail::{LogSink, LogTail};
 use super::{OUTPUT_MAX, outcome_of_output, reason};
 use crate::agent::handler::Handler;
 use crate::agent::handlers::time_limit_message;
-use crate::agent::job::Job;
-use crate::agent::outcome::Outcome;
+use crate::agent::job::{Job, Outcome};
 use crate::agent::record::{self, JobRecords, LOG_FILE};
 use crate::private_files;
-use directory_lock::lock_directory;
-use run::{DEADLINE, OUTPUT, PID, POLL_INTERVAL, RunEnd, STATUS};
+use crate::worker::lock_ignoring_poison;
 
 /// Exit status of a program that wants another worker to do the job (`EX_TEMPFAIL`).
 const EXIT_TRY_ELSEWHERE: i32 = 75;
@@ -43,10 +42,10 @@ const LOCK_TRIES_MAX: usize = 100;
 ///
 /// It ignores SIGTERM, so that it can record the exit status after the program has shut down.
 const SHELL: &str = r#"trap : TERM
-tell() { (umask 077; printf %s "$3" >"$1/$2.new") && mv "$1/$2.new" "$1/$2"; }
-tell "$1" pid "$$"
+record() { (umask 077; printf %s "$3" >"$1/$2.new") && mv "$1/$2.new" "$1/$2"; }
+record "$1" pid "$$"
 sh -c "$2"
-tell "$1" status "$?""#;
+record "$1" status "$?""#;
 
 /// A handler that runs a command for each job.
 pub struct Exec {
@@ -60,13 +59,13 @@ pub struct Exec {
 impl Exec {
     /// Runs `command`, a shell command line, in the current directory, with its files in `records`.
     pub fn new(command: impl Into<String>, records: JobRecords, log: LogSink) -> Self {
-        let (place, environment) = (PathBuf::from("."), Environment::default());
-        Self { command: command.into(), working_dir: place, environment, records, log }
+        let (working_dir, environment) = (PathBuf::from("."), Environment::default());
+        Self { command: command.into(), working_dir, environment, records, log }
     }
 
     /// Sets the working directory.
-    pub fn working_dir(mut self, place: impl Into<PathBuf>) -> Self {
-        self.working_dir = place.into();
+    pub fn working_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.working_dir = directory.into();
         self
     }
 
@@ -100,28 +99,28 @@ impl Exec {
     /// Waits for the run of a job, which may have started or even ended earlier.
     async fn end(&self, directory: &Path, job: &Job) -> io::Result<RunEnd> {
         let limit = job.time_limit.min(LIMIT_MAX);
-        let mut alone = lock_directory(directory).await;
+        let mut lock = lock_directory(directory).await;
         if run::is_running(directory)? {
-            drop(alone);
+            drop(lock);
             let left = run::time_left(directory).map_or(limit, |left| left.min(limit));
             let earlier = run::wait_for_adopted(directory, Instant::now() + left).await?;
             // The earlier run was killed from outside, so the job runs again.
             if earlier != RunEnd::Killed {
                 return Ok(earlier);
             }
-            alone = lock_directory(directory).await;
+            lock = lock_directory(directory).await;
         }
         if let Some(earlier) = earlier_end(directory, job) {
             return Ok(earlier);
         }
         let child = self.start(directory, job, limit).await?;
-        drop(alone);
+        drop(lock);
         run::wait_for_child(child, directory, Instant::now() + limit).await
     }
 
     async fn start(&self, directory: &Path, job: &Job, limit: Duration) -> io::Result<Child> {
-        for left in [PID, STATUS, DEADLINE] {
-            record::remove_if_exists(&directory.join(left))?;
+        for name in [PID, STATUS, DEADLINE] {
+            record::remove_if_exists(&directory.join(name))?;
         }
         record::write_atomically(directory, INPUT, format!("{}\n", job.to_json_line()).as_bytes())?;
         run::write_deadline(directory, limit)?;
@@ -129,7 +128,7 @@ impl Exec {
             private_files::open_options().write(true).truncate(true).open(directory.join(name))
         };
         let output = own(OUTPUT)?;
-        lock(&output).await?;
+        lock_output(&output).await?;
         self.environment
             .apply(&mut Command::new("sh"))
             .arg("-c")
@@ -172,7 +171,7 @@ fn is_not_done(status: i32) -> bool {
 }
 
 /// Locks the output. A process that checks the lock holds it for a moment, hence the retries.
-async fn lock(output: &File) -> io::Result<()> {
+async fn lock_output(output: &File) -> io::Result<()> {
     for _ in 0..LOCK_TRIES_MAX {
         match output.try_lock() {
             Ok(()) => return Ok(()),
@@ -214,4 +213,23 @@ fn outcome_of_exit(directory: &Path, status: i32) -> io::Result<Outcome> {
             why.unwrap_or_else(|| format!("the program exited with status {status}")),
         ),
     })
+}
+
+/// The run directories that are locked or waited for.
+static LOCKS: Mutex<BTreeMap<PathBuf, Weak<tokio::sync::Mutex<()>>>> = Mutex::new(BTreeMap::new());
+
+/// Waits for the lock of a run directory within this process. It is held while checking for an
+/// earlier run and starting a new one: the same job may be requested twice at the same moment.
+async fn lock_directory(directory: &Path) -> OwnedMutexGuard<()> {
+    let lock = {
+        let mut locks = lock_ignoring_poison(&LOCKS);
+        locks.retain(|_, lock| lock.strong_count() > 0);
+        let known = locks.get(directory).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let lock = Arc::default();
+            locks.insert(directory.to_owned(), Arc::downgrade(&lock));
+            lock
+        })
+    };
+    lock.lock_owned().await
 }

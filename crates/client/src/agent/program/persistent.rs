@@ -4,29 +4,26 @@
 //! It starts with the first job. It is restarted after it exits, stops reading, or exceeds the time
 //! limit of its skill. Jobs that are pending when it exits have failed.
 
-mod line;
-mod pending;
-mod running;
-
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use super::environment::Environment;
+use super::pending::{JobLog, JobReply};
+use super::running::RunningProgram;
 use super::tail::LogSink;
+use super::{OUTPUT_MAX, REASON_MAX, too_long};
 use crate::agent::handler::Handler;
 use crate::agent::handlers::time_limit_message;
-use crate::agent::job::Job;
-use crate::agent::outcome::Outcome;
+use crate::agent::job::{Job, Outcome};
 use crate::agent::record::JobRecords;
 use crate::clock;
-#[cfg(any(test, feature = "testkit"))]
-pub use line::parse_line;
-use pending::{JobLog, JobReply};
-use running::RunningProgram;
 
 /// How often a program is started for one job that it does not read.
 const TRIES_MAX: usize = 3;
@@ -57,8 +54,8 @@ impl PersistentProgram {
     }
 
     /// Sets the working directory.
-    pub fn working_dir(mut self, place: impl Into<PathBuf>) -> Self {
-        self.working_dir = place.into();
+    pub fn working_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.working_dir = directory.into();
         self
     }
 
@@ -82,8 +79,9 @@ impl PersistentProgram {
         self
     }
 
-    /// The outcome of a job, however long it takes. `given` is set to the program that has the job.
-    async fn outcome(&self, job: &Job, given: &mut Option<Arc<RunningProgram>>) -> Outcome {
+    /// The outcome of a job, however long it takes. `assigned` is set to the program that has the
+    /// job.
+    async fn outcome(&self, job: &Job, assigned: &mut Option<Arc<RunningProgram>>) -> Outcome {
         let log = || Some(JobLog::new(self.records.as_ref()?.open_log(job).ok()?));
         for _ in 0..TRIES_MAX {
             let Ok(program) = self.program().await else {
@@ -91,7 +89,7 @@ impl PersistentProgram {
             };
             let Some(answer) = program.pending.add(&job.id, log).await else { continue };
             program.send(job);
-            *given = Some(program);
+            *assigned = Some(program);
             match answer.await {
                 Ok(JobReply::Outcome(outcome)) => return outcome,
                 Ok(JobReply::NotSent) => {}
@@ -127,13 +125,13 @@ impl PersistentProgram {
 
 impl Handler for PersistentProgram {
     async fn work(&self, job: Job) -> Outcome {
-        let (began, mut given) = (Instant::now(), None);
-        let outcome = self.outcome(&job, &mut given);
+        let (began, mut assigned) = (Instant::now(), None);
+        let outcome = self.outcome(&job, &mut assigned);
         let Some(until) = began.checked_add(job.time_limit) else { return outcome.await };
         if let Ok(outcome) = timeout_at(until, outcome).await {
             return outcome;
         }
-        match given {
+        match assigned {
             // A program that missed its time limit may never answer again.
             Some(program) if self.is_own_limit(&job, began) => program.kill(),
             Some(_) => {}
@@ -151,4 +149,47 @@ impl Handler for PersistentProgram {
             program.kill();
         }
     }
+}
+
+/// One output line of the program.
+#[derive(Deserialize)]
+struct OutputLine<'a> {
+    job_id: String,
+    #[serde(borrow, default, deserialize_with = "present")]
+    output: Option<&'a RawValue>,
+    error: Option<Value>,
+    decline: Option<Value>,
+}
+
+/// Accepts an output that is present, even if it is `null`.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
+}
+
+/// The job and its outcome, if the line is a reply to a job.
+pub fn parse_line(line: &[u8]) -> Option<(String, Outcome)> {
+    let (text, is_text) = match std::str::from_utf8(line) {
+        Ok(text) => (text.into(), true),
+        Err(_) => (String::from_utf8_lossy(line), false),
+    };
+    let line: OutputLine<'_> = serde_json::from_str(&text).ok()?;
+    let outcome = match (line.output, line.error, line.decline) {
+        (_, Some(why), _) => Outcome::Failed(reason(&why)),
+        (_, None, Some(why)) => Outcome::Declined(reason(&why)),
+        (Some(_), None, None) if !is_text => {
+            Outcome::Failed("the output is not valid UTF-8".to_owned())
+        }
+        (Some(output), None, None) if output.get().len() > OUTPUT_MAX => {
+            Outcome::Failed(too_long("output", OUTPUT_MAX as u64))
+        }
+        (Some(output), None, None) => Outcome::from_json_text(output.get()),
+        (None, None, None) => Outcome::Failed("the program gave no output".to_owned()),
+    };
+    Some((line.job_id, outcome))
+}
+
+/// The reason as text: a string, an object's `message`, or the JSON itself.
+fn reason(why: &Value) -> String {
+    let text = why.as_str().or_else(|| why.get("message")?.as_str()).map(str::to_owned);
+    text.unwrap_or_else(|| why.to_string()).chars().take(REASON_MAX).collect()
 }

@@ -37,60 +37,60 @@ impl<K, V> Default for BoundedCache<K, V> {
 
 impl<K: Clone + Eq + Hash, V: Clone> BoundedCache<K, V> {
     /// The value stored under a key.
-    pub(crate) fn get(&mut self, name: &K, now: Timestamp) -> Option<V> {
+    pub(crate) fn get(&mut self, key: &K, now: Timestamp) -> Option<V> {
         self.evict(now);
-        self.entries.get(name).map(|thing| thing.value.clone())
+        self.entries.get(key).map(|entry| entry.value.clone())
     }
 
     /// Inserts a running entry.
-    pub(crate) fn insert_running(&mut self, name: K, value: V, now: Timestamp) {
-        self.remove(&name);
-        self.entries.insert(name.clone(), CacheEntry { value, since: now, bytes: None });
-        self.oldest_first.push_back(name);
+    pub(crate) fn insert_running(&mut self, key: K, value: V, now: Timestamp) {
+        self.remove(&key);
+        self.entries.insert(key.clone(), CacheEntry { value, since: now, bytes: None });
+        self.oldest_first.push_back(key);
         self.evict(now);
     }
 
     /// Marks an entry as finished and sets its size.
-    pub(crate) fn finish(&mut self, name: &K, bytes: usize, now: Timestamp) {
-        if let Some(thing) = self.entries.get_mut(name)
-            && thing.bytes.is_none()
+    pub(crate) fn finish(&mut self, key: &K, bytes: usize, now: Timestamp) {
+        if let Some(entry) = self.entries.get_mut(key)
+            && entry.bytes.is_none()
         {
-            thing.bytes = Some(bytes);
+            entry.bytes = Some(bytes);
             self.bytes = self.bytes.saturating_add(bytes);
         }
         self.evict(now);
     }
 
     /// Inserts a finished entry.
-    pub(crate) fn insert_finished(&mut self, name: K, value: V, bytes: usize, now: Timestamp) {
-        self.insert_running(name.clone(), value, now);
-        self.finish(&name, bytes, now);
+    pub(crate) fn insert_finished(&mut self, key: K, value: V, bytes: usize, now: Timestamp) {
+        self.insert_running(key.clone(), value, now);
+        self.finish(&key, bytes, now);
     }
 
     /// Removes an entry.
-    pub(crate) fn remove(&mut self, name: &K) {
-        if let Some(thing) = self.entries.remove(name) {
-            self.bytes = self.bytes.saturating_sub(thing.bytes.unwrap_or(0));
-            self.oldest_first.retain(|other| other != name);
+    pub(crate) fn remove(&mut self, key: &K) {
+        if let Some(entry) = self.entries.remove(key) {
+            self.bytes = self.bytes.saturating_sub(entry.bytes.unwrap_or(0));
+            self.oldest_first.retain(|other| other != key);
         }
     }
 
     fn evict(&mut self, now: Timestamp) {
         // Few entries run at the same time, so this loop skips few.
         let mut at = 0;
-        while let Some(name) = self.oldest_first.get(at) {
-            let Some(thing) = self.entries.get(name) else { break };
+        while let Some(key) = self.oldest_first.get(at) {
+            let Some(entry) = self.entries.get(key) else { break };
             let full = self.entries.len() > ENTRIES_MAX || self.bytes > BYTES_MAX;
-            let old = now.since(thing.since) >= RETENTION;
+            let old = now.since(entry.since) >= RETENTION;
             if !full && !old {
                 break;
             }
-            match thing.bytes {
+            match entry.bytes {
                 None => at += 1,
                 Some(bytes) => {
                     self.bytes = self.bytes.saturating_sub(bytes);
-                    if let Some(name) = self.oldest_first.remove(at) {
-                        self.entries.remove(&name);
+                    if let Some(key) = self.oldest_first.remove(at) {
+                        self.entries.remove(&key);
                     }
                 }
             }
@@ -105,23 +105,23 @@ mod tests {
     const NOW: Timestamp = Timestamp(1_000);
 
     #[test]
-    fn the_oldest_goes_first_and_what_is_under_way_stays() {
+    fn the_oldest_entry_is_evicted_first_and_running_entries_stay() {
         let mut cache = BoundedCache::default();
-        cache.insert_running(0, "under way", NOW);
+        cache.insert_running(0, "running", NOW);
         for n in 1..=ENTRIES_MAX {
-            cache.insert_finished(n, "over", 1, NOW);
+            cache.insert_finished(n, "finished", 1, NOW);
         }
-        assert_eq!((cache.get(&0, NOW), cache.get(&1, NOW)), (Some("under way"), None));
-        assert_eq!(cache.get(&2, NOW), Some("over"));
+        assert_eq!((cache.get(&0, NOW), cache.get(&1, NOW)), (Some("running"), None));
+        assert_eq!(cache.get(&2, NOW), Some("finished"));
         cache.finish(&0, 1, NOW);
-        cache.insert_finished(ENTRIES_MAX + 1, "over", 1, NOW);
+        cache.insert_finished(ENTRIES_MAX + 1, "finished", 1, NOW);
         assert_eq!(cache.get(&0, NOW), None);
         assert_eq!(cache.entries.len(), ENTRIES_MAX);
         assert_eq!((cache.oldest_first.len(), cache.bytes), (ENTRIES_MAX, ENTRIES_MAX));
     }
 
     #[test]
-    fn big_things_leave_room_for_fewer() {
+    fn big_entrys_leave_room_for_fewer() {
         let mut cache = BoundedCache::default();
         for n in 0..3 {
             cache.insert_finished(n, n, BYTES_MAX / 2, NOW);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_enough() {
+    fn entries_are_kept_for_a_day() {
         let mut cache = BoundedCache::default();
         cache.insert_finished("a", 1, 1, NOW);
         assert_eq!(cache.get(&"a", Timestamp(NOW.0 + RETENTION.0 - 1)), Some(1));

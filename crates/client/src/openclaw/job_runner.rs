@@ -1,5 +1,6 @@
 //! Runs one step of a job: from a request to a response, and from acceptance to a result.
 
+use std::fmt::Display;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::openclaw::wire::answers::ResultPublished;
-use rialto_protocols::openclaw::wire::words::State;
+use rialto_protocols::openclaw::wire::words::{Role, State};
 use rialto_protocols::openclaw::wire::{
     CollaborationResult, Rejection, Response, ResponseAnswer, ResultError, ResultOutcome,
 };
@@ -15,31 +16,45 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::agent::Agent;
+use super::collaboration::{Collaboration, CollaborationFilter};
+use super::event::IncomingRequest;
+use super::handler::{Decision, Handler, Job, WorkError};
+use super::presence::{BusyCounter, FinishedCollaboration};
+use super::request::retry_forever;
 use crate::call::CallError;
 use crate::clock;
 use crate::json::check_object;
-use crate::openclaw::agent::Agent;
-use crate::openclaw::event::IncomingRequest;
-use crate::openclaw::handler::{Decision, Handler, Job, ServeError, WorkError};
-use crate::openclaw::presence::{BusyCounter, FinishedCollaboration};
-use crate::openclaw::request::retry_forever;
+use crate::worker::ServeError;
 
-/// How a step ended.
+/// Maximum number of pages per state.
+const PAGES_MAX: usize = 100;
+/// Page size.
+const PAGE: u32 = 100;
+
+/// How a step of a job ended.
 #[derive(Debug)]
-pub(super) enum RunOutcome {
+pub(super) enum StepEnd {
     /// Nothing is left to do.
     Finished,
     /// The hub has the result.
     Delivered(FinishedCollaboration),
     /// The hub will never accept the result: it has already ended the work, or does not know it.
     Undelivered(Uuid, CallError),
-    /// Another message could not be sent.
+    /// Another call failed.
     NotSent(&'static str, CallError),
-    /// The work the hub considers running, from the listing with this number.
-    Listed(u64, Result<Vec<IncomingRequest>, CallError>),
+    /// The work the hub considers running.
+    Listed(Vec<IncomingRequest>),
 }
 
-/// Runs the steps.
+impl StepEnd {
+    /// The end of a step whose last message was sent, or failed as this action.
+    fn of(sent: Result<(), CallError>, action: &'static str) -> Self {
+        sent.map_or_else(|error| Self::NotSent(action, error), |()| Self::Finished)
+    }
+}
+
+/// Runs one step of a job: from a request to a response, and from acceptance to a result.
 pub(super) struct JobRunner<H> {
     pub(super) agent: Agent,
     pub(super) handler: Arc<H>,
@@ -61,24 +76,21 @@ impl<H> Clone for JobRunner<H> {
 
 impl<H: Handler> JobRunner<H> {
     /// Asks the handler for approval, and sends its decision.
-    pub(super) async fn approve(self, id: Uuid, waiting: IncomingRequest) -> RunOutcome {
-        let Some(Some(approved)) =
-            self.catch_panic(None, async { self.handler.approve(&waiting).await }).await
-        else {
-            return RunOutcome::Finished;
+    pub(super) async fn approve(self, id: Uuid, waiting: IncomingRequest) -> StepEnd {
+        let decision = async { self.handler.approve(&waiting).await };
+        let Some(Some(approved)) = self.catch_panic(None, decision).await else {
+            return StepEnd::Finished;
         };
-        match retry_forever(|| self.agent.approve(id, approved)).await {
-            Ok(()) => RunOutcome::Finished,
-            Err(error) => RunOutcome::NotSent("an approval was refused", error),
-        }
+        let sent = retry_forever(|| self.agent.approve(id, approved)).await;
+        StepEnd::of(sent, "an approval was refused")
     }
 
     /// Responds to a request that waits for this agent's own decision, and does the work if it is
     /// accepted.
-    pub(super) async fn answer_request(self, known_as: Uuid, job: Job) -> RunOutcome {
-        let verdict =
+    pub(super) async fn answer_request(self, known_as: Uuid, job: Job) -> StepEnd {
+        let decision =
             self.catch_panic(None, async { self.handler.decide(&job.request).await }).await;
-        let (answer, promised) = match verdict {
+        let (answer, promised) = match decision {
             Some(Decision::Accept { estimated_completion }) => {
                 let collaboration_id = job.collaboration_id;
                 let answer = ResponseAnswer::Accepted { collaboration_id, estimated_completion };
@@ -87,38 +99,34 @@ impl<H: Handler> JobRunner<H> {
             Some(Decision::Reject(why)) => return self.reject(known_as, job, why).await,
             Some(Decision::Defer { until }) => (ResponseAnswer::Deferred { until }, None),
             // The hub rejects the request after its timeout.
-            None => return RunOutcome::Finished,
+            None => return StepEnd::Finished,
         };
         let accepts = matches!(answer, ResponseAnswer::Accepted { .. });
         match self.respond(known_as, &job, answer).await {
             Ok(()) if accepts => self.run_job(job, promised).await,
-            Ok(()) => RunOutcome::Finished,
+            Ok(()) => StepEnd::Finished,
             // An earlier attempt may have been accepted, with only its response lost.
             Err(_) if accepts && self.is_running_at_hub(&job).await => {
                 self.run_job(job, promised).await
             }
-            Err(error) => RunOutcome::NotSent("a response was refused", error),
+            Err(error) => StepEnd::NotSent("a response was refused", error),
         }
     }
 
     /// Rejects a request.
-    pub(super) async fn reject(self, known_as: Uuid, job: Job, why: Rejection) -> RunOutcome {
-        match self.respond(known_as, &job, ResponseAnswer::Rejected(why)).await {
-            Ok(()) => RunOutcome::Finished,
-            Err(error) => RunOutcome::NotSent("a response was refused", error),
-        }
+    pub(super) async fn reject(self, known_as: Uuid, job: Job, why: Rejection) -> StepEnd {
+        let sent = self.respond(known_as, &job, ResponseAnswer::Rejected(why)).await;
+        StepEnd::of(sent, "a response was refused")
     }
 
     /// Does accepted work and delivers the result.
-    pub(super) async fn run_job(self, job: Job, promised: Option<Timestamp>) -> RunOutcome {
-        let (_busy, taken) = (self.counter.begin(), Instant::now());
-        let _room = self.permits.acquire().await;
+    pub(super) async fn run_job(self, job: Job, promised: Option<Timestamp>) -> StepEnd {
+        let (_busy, accepted) = (self.counter.begin(), Instant::now());
+        let _permit = self.permits.acquire().await;
         let began = Instant::now();
         let id = job.collaboration_id;
-        let outcome = match self
-            .catch_panic(Some(id), async { self.handler.work(job.clone()).await })
-            .await
-        {
+        let work = async { self.handler.work(job.clone()).await };
+        let outcome = match self.catch_panic(Some(id), work).await {
             Some(Ok(output)) => completed(output),
             Some(Err(why)) => ResultOutcome::Failed(why.into()),
             None => broken("INTERNAL_ERROR", "the handler panicked"),
@@ -136,13 +144,13 @@ impl<H: Handler> JobRunner<H> {
             timestamp: at,
         };
         match self.deliver(output).await {
-            Ok(ok) => RunOutcome::Delivered(FinishedCollaboration {
+            Ok(ok) => StepEnd::Delivered(FinishedCollaboration {
                 collaboration_id: id,
                 ok,
                 on_time: FinishedCollaboration::is_on_time(at, job.request.deadline, promised),
-                took: Millis(took(taken)),
+                took: Millis(took(accepted)),
             }),
-            Err(error) => RunOutcome::Undelivered(id, error),
+            Err(error) => StepEnd::Undelivered(id, error),
         }
     }
 
@@ -187,26 +195,27 @@ impl<H: Handler> JobRunner<H> {
 
     /// Whether the hub considers this job running.
     async fn is_running_at_hub(&self, job: &Job) -> bool {
-        let seen = retry_forever(|| self.agent.collaboration(job.collaboration_id)).await;
-        seen.is_ok_and(|seen| seen.state == State::Running)
+        let found = retry_forever(|| self.agent.collaboration(job.collaboration_id)).await;
+        found.is_ok_and(|collaboration| collaboration.state == State::Running)
     }
 
     /// Runs the handler; `None` if it panics.
-    async fn catch_panic<T>(
-        &self,
-        about: Option<Uuid>,
-        said: impl Future<Output = T>,
-    ) -> Option<T> {
-        let said = AssertUnwindSafe(said).catch_unwind().await;
-        if said.is_err() {
-            let (what, why) = ("the handler failed", "it panicked".to_owned());
-            self.handler.on_error(&ServeError {
-                collaboration_id: about,
-                action: what,
-                reason: why,
-            });
+    async fn catch_panic<T>(&self, id: Option<Uuid>, work: impl Future<Output = T>) -> Option<T> {
+        let result = AssertUnwindSafe(work).catch_unwind().await;
+        if result.is_err() {
+            self.report_error(id, "the handler failed", "it panicked");
         }
-        said.ok()
+        result.ok()
+    }
+
+    pub(super) fn report_error(
+        &self,
+        id: Option<Uuid>,
+        action: &'static str,
+        reason: impl Display,
+    ) {
+        let (job_id, reason) = (id.map(|id| id.to_string()), reason.to_string());
+        self.handler.on_error(&ServeError { job_id, action, reason });
     }
 }
 
@@ -220,4 +229,38 @@ fn completed(output: String) -> ResultOutcome {
 
 fn broken(code: &str, message: &str) -> ResultOutcome {
     ResultOutcome::Failed(ResultError::from(WorkError::permanent(code, message)))
+}
+
+/// Lists everything that runs or waits for a response, across temporary errors.
+pub(super) async fn list_unfinished(agent: &Agent) -> Result<Vec<IncomingRequest>, CallError> {
+    let mut requests = Vec::new();
+    for state in [State::Running, State::AwaitingResponse] {
+        let filter = CollaborationFilter {
+            role: Some(Role::Responder),
+            state: Some(state),
+            limit: Some(PAGE),
+        };
+        let mut cursor = None;
+        for _ in 0..PAGES_MAX {
+            let page = retry_forever(|| agent.collaborations(&filter, cursor.as_deref())).await?;
+            // Running work comes first: after an empty page there is only finished work.
+            cursor = page.next_cursor.filter(|_| !page.collaborations.is_empty());
+            requests.extend(page.collaborations.into_iter().filter_map(incoming));
+            if cursor.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(requests)
+}
+
+/// Converts a collaboration to its event.
+fn incoming(collaboration: Collaboration) -> Option<IncomingRequest> {
+    let Collaboration { collaboration_id, state, request, .. } = collaboration;
+    let accepted = match state {
+        State::Running => collaboration_id.is_some().then_some(true)?,
+        State::AwaitingResponse => false,
+        _ => return None,
+    };
+    Some(IncomingRequest { request, collaboration_id, accepted, awaiting_approval: false })
 }

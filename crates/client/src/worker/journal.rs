@@ -15,7 +15,7 @@ use rialto_core::alias::Digest;
 use rialto_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::worker_pool::lock_ignoring_poison;
+use super::lock_ignoring_poison;
 use crate::{clock, private_files};
 
 /// Maximum number of requests kept across a restart. Larger than any in-memory limit of a protocol
@@ -69,11 +69,11 @@ impl Journal {
 
     /// Opens the journal in a file, and returns its entries.
     pub(crate) fn open(path: PathBuf) -> io::Result<(Self, Vec<Entry>)> {
-        if let Some(above) = path.parent() {
-            private_files::create_dir(above)?;
+        if let Some(parent) = path.parent() {
+            private_files::create_dir(parent)?;
         }
-        let (pages, entries) = JournalFile::compact(path, clock::now())?;
-        Ok((Self(Some(Mutex::new(pages))), entries))
+        let (file, entries) = JournalFile::compact(path, clock::now())?;
+        Ok((Self(Some(Mutex::new(file))), entries))
     }
 
     /// Whether the journal is stored.
@@ -83,23 +83,16 @@ impl Journal {
 
     /// Appends an entry; it is on disk when this returns.
     pub(crate) fn write(&self, entry: &Entry) -> io::Result<()> {
-        let Some(pages) = &self.0 else { return Ok(()) };
+        let Some(file) = &self.0 else { return Ok(()) };
         let mut line = serde_json::to_string(entry)?;
         line.push('\n');
-        lock_ignoring_poison(pages).append(&line)
+        lock_ignoring_poison(file).append(&line)
     }
 
     /// Removes a request, so that it can come again as a new one.
-    pub(crate) fn remove(&self, scope: Digest) -> io::Result<()> {
-        let none = Digest([0; 16]);
-        let until = Timestamp(0);
-        self.write(&Entry {
-            key: scope,
-            content: none,
-            expires_at: until,
-            is_finished: true,
-            note: None,
-        })
+    pub(crate) fn remove(&self, key: Digest) -> io::Result<()> {
+        let (content, expires_at) = (Digest([0; 16]), Timestamp(0));
+        self.write(&Entry { key, content, expires_at, is_finished: true, note: None })
     }
 }
 
@@ -172,16 +165,9 @@ fn drop_oldest(mut entries: Vec<Entry>) -> Vec<Entry> {
 mod tests {
     use super::*;
 
-    fn entry(scope: u8, over: bool, note: &str) -> Entry {
-        let until = Timestamp(i64::MAX);
-        let (scope, content) = (Digest([scope; 16]), Digest([7; 16]));
-        Entry {
-            key: scope,
-            content,
-            expires_at: until,
-            is_finished: over,
-            note: Some(note.to_owned()),
-        }
+    fn entry(key: u8, is_finished: bool, note: &str) -> Entry {
+        let (key, content, note) = (Digest([key; 16]), Digest([7; 16]), Some(note.to_owned()));
+        Entry { key, content, expires_at: Timestamp(i64::MAX), is_finished, note }
     }
 
     fn journal() -> (tempfile::TempDir, PathBuf) {
@@ -191,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_about_an_order_is_there_after_a_restart() {
+    fn the_last_entry_of_a_request_is_there_after_a_restart() {
         let (_dir, path) = journal();
         let (journal, before) = Journal::open(path.clone()).expect("opened");
         assert_eq!(before, []);
@@ -203,8 +189,8 @@ mod tests {
         journal
             .write(&Entry { expires_at: Timestamp(1), ..entry(4, true, "old") })
             .expect("written");
-        let wanted = [entry(2, false, "b"), entry(1, true, "c\n")];
-        assert_eq!(Journal::open(path).expect("opened").1, wanted);
+        let expected = [entry(2, false, "b"), entry(1, true, "c\n")];
+        assert_eq!(Journal::open(path).expect("opened").1, expected);
     }
 
     #[test]
@@ -218,12 +204,12 @@ mod tests {
         let (journal, before) = Journal::open(path.clone()).expect("opened");
         assert_eq!(before, [entry(1, true, "a")]);
         journal.write(&entry(3, true, "c")).expect("written");
-        let wanted = [entry(1, true, "a"), entry(3, true, "c")];
-        assert_eq!(Journal::open(path).expect("opened").1, wanted);
+        let expected = [entry(1, true, "a"), entry(3, true, "c")];
+        assert_eq!(Journal::open(path).expect("opened").1, expected);
     }
 
     #[test]
-    fn a_file_does_not_grow_without_end_and_an_order_is_known_for_longer_than_its_answer() {
+    fn a_file_does_not_grow_without_end_and_a_request_is_known_for_longer_than_its_answer() {
         let (_dir, path) = journal();
         let (journal, _) = Journal::open(path.clone()).expect("opened");
         let note = "x".repeat(BYTES_MAX / 8);
@@ -232,12 +218,12 @@ mod tests {
         }
         assert!(std::fs::metadata(&path).expect("there").len() < (BYTES_MAX * 3) as u64);
         let (_, before) = Journal::open(path).expect("opened");
-        let kept: Vec<_> = before.iter().map(|entry| entry.note.is_some()).collect();
-        assert_eq!(kept, [[false; 2].as_slice(), &[true; 8]].concat());
+        let with_note: Vec<_> = before.iter().map(|entry| entry.note.is_some()).collect();
+        assert_eq!(with_note, [[false; 2].as_slice(), &[true; 8]].concat());
     }
 
     #[test]
-    fn a_journal_that_is_nowhere_keeps_nothing() {
+    fn a_journal_without_a_file_keeps_nothing() {
         let journal = Journal::disabled();
         journal.write(&entry(1, true, "a")).expect("nothing to do");
         assert!(!journal.is_persistent());

@@ -2,13 +2,14 @@
 //! keeps a started job running when its caller disconnects.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 
+use super::lock_ignoring_poison;
 use crate::agent::Handlers;
 use crate::agent::record::JobRecords;
 
@@ -36,16 +37,21 @@ pub(crate) struct Permit {
 /// A slot in the queue, held while a job runs or waits for a permit.
 #[derive(Debug)]
 pub(crate) struct QueueSlot {
-    seats: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     _slot: OwnedSemaphorePermit,
 }
 
 impl WorkerPool {
-    pub(crate) fn new(shop: Handlers, records: Option<JobRecords>) -> Self {
-        let at_once = shop.concurrency();
-        let waiting = at_once.saturating_add(QUEUE_MAX).min(Semaphore::MAX_PERMITS);
-        let (seats, queue) = (Arc::new(Semaphore::new(at_once)), Arc::new(Semaphore::new(waiting)));
-        Self { handlers: shop, permits: seats, queue, tasks: Mutex::default(), records }
+    pub(crate) fn new(handlers: Handlers, records: Option<JobRecords>) -> Self {
+        let concurrency = handlers.concurrency();
+        let queue_size = concurrency.saturating_add(QUEUE_MAX).min(Semaphore::MAX_PERMITS);
+        Self {
+            handlers,
+            permits: Arc::new(Semaphore::new(concurrency)),
+            queue: Arc::new(Semaphore::new(queue_size)),
+            tasks: Mutex::default(),
+            records,
+        }
     }
 
     /// The skills and their handlers.
@@ -60,14 +66,14 @@ impl WorkerPool {
 
     /// Takes a permit, if one is free now.
     pub(crate) fn try_acquire(&self) -> Option<Permit> {
-        let at_work = Arc::clone(&self.permits).try_acquire_owned().ok()?;
-        Some(Permit { _permit: at_work })
+        let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
+        Some(Permit { _permit: permit })
     }
 
     /// Takes a queue slot, unless the queue is full.
     pub(crate) fn try_enqueue(&self) -> Option<QueueSlot> {
-        let in_queue = Arc::clone(&self.queue).try_acquire_owned().ok()?;
-        Some(QueueSlot { seats: Arc::clone(&self.permits), _slot: in_queue })
+        let slot = Arc::clone(&self.queue).try_acquire_owned().ok()?;
+        Some(QueueSlot { permits: Arc::clone(&self.permits), _slot: slot })
     }
 
     /// Spawns a task that does not depend on its caller.
@@ -81,9 +87,9 @@ impl WorkerPool {
     /// the record is no longer needed.
     pub(crate) fn close_record(&self, job_id: &str) {
         let Some(records) = &self.records else { return };
-        for (turn, record) in records.list_open().unwrap_or_default() {
+        for (assignment, record) in records.list_open().unwrap_or_default() {
             // A hub's job has an epoch above 0; its record is closed when the hub has its outcome.
-            if turn.epoch == 0 && turn.id == job_id {
+            if assignment.epoch == 0 && assignment.id == job_id {
                 // A record that cannot be removed now is pruned later.
                 let _ = record.close();
             }
@@ -121,15 +127,10 @@ impl WorkerPool {
 
 impl QueueSlot {
     /// Waits for a permit; `None` if the pool is shut down.
-    pub(crate) async fn seat(&self) -> Option<Permit> {
-        let at_work = Arc::clone(&self.seats).acquire_owned().await.ok()?;
-        Some(Permit { _permit: at_work })
+    pub(crate) async fn acquire(&self) -> Option<Permit> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
+        Some(Permit { _permit: permit })
     }
-}
-
-/// Locks a mutex and ignores poisoning: the guarded data is consistent after every step.
-pub(crate) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -137,40 +138,39 @@ mod tests {
     use super::*;
     use crate::agent::{Concurrency, Outcome, Skill};
 
-    fn bench(at_once: usize) -> WorkerPool {
+    fn pool(concurrency: usize) -> WorkerPool {
         let never = |_| std::future::pending::<Outcome>();
         let skill = Skill::new("wait", "0").expect("a skill");
         WorkerPool::new(
-            Handlers::builder().skill(skill, never).concurrency(Concurrency(at_once)).build(),
+            Handlers::builder().skill(skill, never).concurrency(Concurrency(concurrency)).build(),
             None,
         )
     }
 
     #[tokio::test]
-    async fn so_many_sit_and_a_few_more_wait() {
-        let bench = bench(1);
-        let place = bench.try_enqueue().expect("a place");
-        let state_dir = place.seat().await.expect("a seat");
-        assert_eq!((bench.busy_count(), bench.try_acquire().is_none()), (1, true));
-        let waiting: Vec<_> = std::iter::from_fn(|| bench.try_enqueue()).collect();
+    async fn jobs_run_up_to_the_concurrency_and_a_few_more_wait() {
+        let pool = pool(1);
+        let slot = pool.try_enqueue().expect("a slot");
+        let permit = slot.acquire().await.expect("a permit");
+        assert_eq!((pool.busy_count(), pool.try_acquire().is_none()), (1, true));
+        let waiting: Vec<_> = std::iter::from_fn(|| pool.try_enqueue()).collect();
         assert_eq!(waiting.len(), QUEUE_MAX);
-        drop(state_dir);
-        assert!(waiting[0].seat().await.is_some());
-        assert_eq!(bench.busy_count(), 0);
+        drop(permit);
+        assert!(waiting[0].acquire().await.is_some());
+        assert_eq!(pool.busy_count(), 0);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_does_not_finish_in_time_is_ended() {
-        let bench = bench(1);
+    async fn tasks_that_do_not_finish_in_time_are_aborted() {
+        let pool = pool(1);
         let (quick, slow) = (Arc::new(()), Arc::new(()));
-        let held = [Arc::clone(&quick), Arc::clone(&slow)];
-        let [one, two] = held;
-        bench.spawn(async move { drop(one) });
-        bench.spawn(async move {
+        let [one, two] = [Arc::clone(&quick), Arc::clone(&slow)];
+        pool.spawn(async move { drop(one) });
+        pool.spawn(async move {
             std::future::pending::<()>().await;
             drop(two);
         });
-        bench.shut_down(Duration::from_secs(5)).await;
+        pool.shut_down(Duration::from_secs(5)).await;
         assert_eq!((Arc::strong_count(&quick), Arc::strong_count(&slow)), (1, 1));
     }
 }

@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use super::super::LOG_MAX;
-use super::super::tail::LogSink;
-use crate::agent::outcome::Outcome;
+use super::LOG_MAX;
+use super::tail::LogSink;
+use crate::agent::job::Outcome;
+use crate::worker::lock_ignoring_poison;
 
 /// The reply to a pending job.
 #[derive(Debug)]
@@ -50,29 +51,29 @@ struct PendingJob {
 #[derive(Debug)]
 pub(super) struct JobLog {
     file: File,
-    room: u64,
+    bytes_left: u64,
 }
 
 impl JobLog {
     pub(super) fn new(file: File) -> Self {
-        Self { file, room: LOG_MAX }
+        Self { file, bytes_left: LOG_MAX }
     }
 
     fn add(&mut self, line: &str) {
         let line = format!("{line}\n");
-        let rest = self.room.checked_sub(line.len() as u64);
+        let rest = self.bytes_left.checked_sub(line.len() as u64);
         // A log that cannot be written does not stop the work.
         if rest.is_some() && self.file.write_all(line.as_bytes()).is_ok() {
-            self.room = rest.unwrap_or_default();
+            self.bytes_left = rest.unwrap_or_default();
         }
     }
 }
 
 impl PendingJobs {
     pub(super) fn new() -> Self {
-        let held =
+        let state =
             PendingState { jobs: HashMap::new(), is_open: true, last_activity: Instant::now() };
-        Self { state: Mutex::new(held), changed: Notify::new() }
+        Self { state: Mutex::new(state), changed: Notify::new() }
     }
 
     /// Adds a job as soon as no other job with its id is pending; `None` if closed.
@@ -84,15 +85,15 @@ impl PendingJobs {
         loop {
             let changed = self.changed.notified();
             {
-                let mut held = self.lock();
-                if !held.is_open {
+                let mut state = self.lock();
+                if !state.is_open {
                     return None;
                 }
-                if !held.jobs.contains_key(id) {
-                    let (answer, told) = oneshot::channel();
+                if !state.jobs.contains_key(id) {
+                    let (answer, receiver) = oneshot::channel();
                     let entry = PendingJob { answer, since: Instant::now(), log: log() };
-                    held.jobs.insert(id.to_owned(), entry);
-                    return Some(told);
+                    state.jobs.insert(id.to_owned(), entry);
+                    return Some(receiver);
                 }
             }
             changed.await;
@@ -136,32 +137,32 @@ impl PendingJobs {
 
     /// Whether a job exceeded its time limit and the program has written nothing since it got it.
     pub(super) fn is_stuck(&self, limit: Duration) -> bool {
-        let held = self.lock();
+        let state = self.lock();
         let silent = |entry: &PendingJob| {
-            held.last_activity <= entry.since && entry.since.elapsed() >= limit
+            state.last_activity <= entry.since && entry.since.elapsed() >= limit
         };
-        held.jobs.values().any(|entry| entry.answer.is_closed() && silent(entry))
+        state.jobs.values().any(|entry| entry.answer.is_closed() && silent(entry))
     }
 
     /// Adds a line of the program's log to the logs of all pending jobs.
-    pub(super) fn log_line(&self, line: &str, tell: &LogSink) {
-        let mut held = self.lock();
-        let mut waited_for: Vec<_> =
-            held.jobs.iter_mut().filter(|(_, entry)| !entry.answer.is_closed()).collect();
-        for (_, entry) in &mut waited_for {
-            if let Some(log) = &mut entry.log {
-                log.add(line);
+    pub(super) fn log_line(&self, line: &str, log: &LogSink) {
+        let mut state = self.lock();
+        let mut awaited: Vec<_> =
+            state.jobs.iter_mut().filter(|(_, entry)| !entry.answer.is_closed()).collect();
+        for (_, entry) in &mut awaited {
+            if let Some(job_log) = &mut entry.log {
+                job_log.add(line);
             }
         }
         // The log sink gets the line once, with a job id only if exactly one job is pending.
-        let only = match waited_for.as_slice() {
+        let only = match awaited.as_slice() {
             [(id, _)] => id.as_str(),
             _ => "",
         };
-        tell(only, line);
+        log(only, line);
     }
 
     fn lock(&self) -> MutexGuard<'_, PendingState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_ignoring_poison(&self.state)
     }
 }

@@ -6,7 +6,7 @@ use crate::agent::direct::{PeerIdentity, serve};
 use crate::agora::Seed;
 
 #[tokio::test]
-async fn anybody_may_ask_who_this_is() {
+async fn every_caller_can_read_the_agents_description() {
     let stand = Stand::shouter().await;
     let wanted = json!({
         "name": "The Shouter",
@@ -25,7 +25,7 @@ async fn anybody_may_ask_who_this_is() {
 }
 
 #[tokio::test]
-async fn pages_in_a_browser_put_nobody_to_work() {
+async fn requests_from_browser_pages_are_refused() {
     let stand = Stand::new().await;
     let body = json!({"skill_name": "echo", "input_data": {}, "budget": 0}).to_string();
     let origin = [("origin", "http://evil.example")];
