@@ -27,7 +27,7 @@ use rialto_engine::Idempotency;
 use super::caller::Caller;
 use super::operation::{Operation, build_router};
 use super::peer::client_network;
-use super::{EdgeError, HubContext, body};
+use super::{EdgeError, HubContext, ProtocolContext, body};
 
 /// The header.
 pub const HEADER: &str = "idempotency-key";
@@ -66,9 +66,9 @@ pub trait IdempotencyResponses: Send + Sync {
 }
 
 /// The routes of a protocol. Among those that may change something, requests with a key run once.
-pub fn idempotent_router<'r>(
-    rows: impl Iterator<Item = &'r Operation<HubContext>>,
-    context: &HubContext,
+pub fn idempotent_router<'r, S: Send + Sync + 'static>(
+    rows: impl Iterator<Item = &'r Operation<ProtocolContext<S>>>,
+    context: &ProtocolContext<S>,
     words: &'static dyn IdempotencyResponses,
 ) -> Router {
     let (reads, writes): (Vec<_>, Vec<_>) = rows.partition(|row| row.access.is_public());

@@ -15,7 +15,8 @@ use super::{BodyBytes, PathParam, json_response, malformed, query};
 use crate::adapter::inbox_stream::load_jobs;
 use crate::adapter::peer::Peer;
 use crate::adapter::shutdown::Shutdown;
-use crate::adapter::{BodyFuture, HubContext, RequestHead, ResponseFuture};
+use crate::adapter::{BodyFuture, RequestHead, ResponseFuture};
+use crate::agora::AgoraContext;
 use crate::agora::delivery::notice_envelope_among;
 use crate::agora::envelope::{AcceptedEnvelope, EnvelopeSource, accept_envelope, request_id_of};
 use crate::agora::errors::{self, ErrorResponse, HandlerResult};
@@ -35,7 +36,7 @@ const JOB_HEADER: &str = "rialto-job";
 
 /// `POST /envelopes` and `POST /agora`: any signed envelope.
 pub async fn post_envelope(
-    State(context): State<HubContext>,
+    State(context): State<AgoraContext>,
     Peer(peer): Peer,
     stopping: Shutdown,
     RawQuery(raw): RawQuery,
@@ -47,7 +48,7 @@ pub async fn post_envelope(
 
 /// `POST /agents/{id}`: an envelope for the agent that the path names.
 pub async fn post_envelope_to_agent(
-    State(context): State<HubContext>,
+    State(context): State<AgoraContext>,
     PathParam(id): PathParam,
     Peer(peer): Peer,
     stopping: Shutdown,
@@ -67,7 +68,7 @@ pub fn agent_not_found() -> Failure {
 
 /// The fast path for envelopes without a wait.
 pub fn post_envelope_fast(
-    context: HubContext,
+    context: AgoraContext,
     head: RequestHead,
     body: BodyFuture,
 ) -> ResponseFuture {
@@ -85,7 +86,7 @@ pub fn post_envelope_fast(
 }
 
 async fn answer(
-    context: &HubContext,
+    context: &AgoraContext,
     raw: Option<&str>,
     stopping: Shutdown,
     body: &[u8],
@@ -126,7 +127,7 @@ fn mark(answer: &mut Response, job: Option<uuid::Uuid>) {
 
 /// The first envelope that answers, as it was signed. It also stays in the inbox.
 async fn heard(
-    context: &HubContext,
+    context: &AgoraContext,
     taken: &AcceptedEnvelope,
     mut stopping: Shutdown,
 ) -> Option<String> {
@@ -157,14 +158,14 @@ async fn heard(
 }
 
 /// The request with the id that its requester gave it.
-async fn own_job(context: &HubContext, by: AgentId, id: &str) -> Option<Arc<Job>> {
+async fn own_job(context: &AgoraContext, by: AgentId, id: &str) -> Option<Arc<Job>> {
     let (origin, id) =
         context.engine.with_world(|world| request::requester_job_name(world, by, id))?;
     context.engine.find_job(&JobRef::Foreign { origin, id }).await.ok().flatten()
 }
 
 async fn answering(
-    context: &HubContext,
+    context: &AgoraContext,
     page: Vec<Notice>,
     request_id: &str,
     own: &Job,

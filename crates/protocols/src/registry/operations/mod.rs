@@ -11,14 +11,15 @@ use axum::response::Response;
 use axum::routing::{delete, get, post};
 
 use super::errors::Failure;
-use crate::adapter::{Access, HubContext, Operation};
+use crate::adapter::{Access, Operation};
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
+use crate::registry::RegistryContext;
 
 /// The result of every handler.
 type HandlerResult = Result<Response, Failure>;
 
-pub const OPERATIONS: &[Operation<HubContext>] = &[
+pub const OPERATIONS: &[Operation<RegistryContext>] = &[
     Operation {
         method: "POST",
         path: "/register",
