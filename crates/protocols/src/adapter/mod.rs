@@ -42,7 +42,7 @@ use rialto_engine::{Engine, Failure};
 use serde_json::value::RawValue;
 
 pub use context::{HubContext, HubContextParts, ProtocolContext};
-pub use operation::{Access, Operation, OperationInfo};
+pub use operation::{Access, Operation, OperationInfo, RateClass, ResponseFuture};
 use settings::ProtocolSettings;
 
 /// Counts the writes of callers that authenticate by signing what they write.
@@ -127,9 +127,6 @@ pub struct RequestHead {
 
 /// A body that is read when polled, so that a caller without a valid key is refused first.
 pub type BodyFuture = Pin<Box<dyn Future<Output = Result<Bytes, EdgeError>> + Send>>;
-
-/// A response being computed.
-pub type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// A task that runs until the hub stops and drops it.
 pub type BackgroundTask = Pin<Box<dyn Future<Output = ()> + Send>>;

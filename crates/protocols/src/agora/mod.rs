@@ -78,7 +78,7 @@ mod adapter {
     use super::auth::InboxTokens;
     use super::delivery::AgoraEncoder;
     use super::fields::AgoraFieldMap;
-    use super::operations::{OPERATIONS, envelopes};
+    use super::operations::{envelopes, operations};
     use super::wire::envelope::Envelope;
     use super::wire::error::Failure;
     use super::wire::signature::{self, EnvelopeSigner, Proof};
@@ -162,7 +162,7 @@ mod adapter {
         }
 
         fn operations(&self) -> Vec<OperationInfo> {
-            describe_operations(ID, OPERATIONS)
+            describe_operations(ID, operations())
         }
 
         fn field_map(&self) -> &'static dyn FieldMap {
@@ -190,7 +190,7 @@ mod adapter {
         }
 
         fn routes(self: Arc<Self>, context: &HubContext) -> Router {
-            build_router(OPERATIONS.iter(), ProtocolContext::new(context, self))
+            build_router(operations().into_iter(), ProtocolContext::new(context, self))
         }
 
         fn fast_routes(self: Arc<Self>, context: &HubContext) -> Vec<FastRoute> {

@@ -116,7 +116,7 @@ impl ProtocolAdapter for Clara {
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
-        describe_operations(ID, operations::OPERATIONS)
+        describe_operations(ID, operations::operations())
     }
 
     fn field_map(&self) -> &'static dyn FieldMap {
@@ -174,7 +174,7 @@ impl OpenProtocol for ClaraState {
     }
 
     fn routes(self: Arc<Self>, context: &HubContext) -> Router {
-        build_router(operations::OPERATIONS.iter(), ProtocolContext::new(context, self))
+        build_router(operations::operations().into_iter(), ProtocolContext::new(context, self))
     }
 
     fn delivery_encoder(self: Arc<Self>, _: &HubContext) -> Arc<dyn DeliveryEncoder> {

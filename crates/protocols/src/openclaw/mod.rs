@@ -41,7 +41,7 @@ use rialto_core::time::Millis;
 use {
     self::delivery::update_poster::UpdatePoster,
     self::fields::OpenclawFieldMap,
-    self::operations::OPERATIONS,
+    self::operations::operations,
     self::reputation::PublishedScore,
     self::wire::Identity,
     crate::adapter::fidelity::{FieldMap, JobMessages},
@@ -109,7 +109,7 @@ impl ProtocolAdapter for Openclaw {
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
-        describe_operations(ID, OPERATIONS)
+        describe_operations(ID, operations())
     }
 
     fn field_map(&self) -> &'static dyn FieldMap {
@@ -249,7 +249,7 @@ impl OpenProtocol for OpenclawState {
     }
 
     fn routes(self: Arc<Self>, context: &HubContext) -> Router {
-        idempotent_router(OPERATIONS.iter(), &ProtocolContext::new(context, self), &Openclaw)
+        idempotent_router(operations().into_iter(), &ProtocolContext::new(context, self), &Openclaw)
     }
 
     fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder> {

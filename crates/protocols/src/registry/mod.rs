@@ -32,7 +32,7 @@ use {
     self::delivery::RegistryEncoder,
     self::errors::Failure,
     self::fields::RegistryFieldMap,
-    self::operations::OPERATIONS,
+    self::operations::operations,
     self::reputation::PublishedScore,
     crate::adapter::fidelity::{FieldMap, JobMessages},
     crate::adapter::idempotency::{IdempotencyResponses, idempotent_router},
@@ -78,7 +78,7 @@ impl ProtocolAdapter for Registry {
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
-        describe_operations(ID, OPERATIONS)
+        describe_operations(ID, operations())
     }
 
     fn recognizes_registration(&self, body: &Json<'_>) -> bool {
@@ -133,12 +133,13 @@ impl OpenProtocol for RegistryState {
     }
 
     fn routes(self: Arc<Self>, context: &HubContext) -> Router {
-        idempotent_router(OPERATIONS.iter(), &ProtocolContext::new(context, self), &Registry)
+        idempotent_router(operations().into_iter(), &ProtocolContext::new(context, self), &Registry)
     }
 
     fn root_routes(self: Arc<Self>, context: &HubContext) -> Router {
         // Two protocols register at the root. The hub tells their registrations apart.
-        let rows = OPERATIONS.iter().filter(|row| row.at_root && row.path != "/register");
+        let rows =
+            operations().into_iter().filter(|row| row.at_root && row.info.path != "/register");
         idempotent_router(rows, &ProtocolContext::new(context, self), &Registry)
     }
 

@@ -59,7 +59,7 @@ use {
     fields::RelayFieldMap,
     loop_guard::LoopGuard,
     message::TraceIds,
-    operations::{OPERATIONS, messages},
+    operations::{messages, operations},
     rialto_config::Layers,
     rialto_core::notice::Notice,
     rialto_core::refusal::Refusal,
@@ -103,7 +103,7 @@ impl ProtocolAdapter for Relay {
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
-        describe_operations(ID, OPERATIONS)
+        describe_operations(ID, operations())
     }
 
     fn held_until(&self, notice: &Notice, now: Timestamp) -> Option<Timestamp> {
@@ -240,12 +240,13 @@ impl OpenProtocol for RelayState {
     }
 
     fn routes(self: Arc<Self>, context: &HubContext) -> Router {
-        idempotent_router(OPERATIONS.iter(), &ProtocolContext::new(context, self), &Relay)
+        idempotent_router(operations().into_iter(), &ProtocolContext::new(context, self), &Relay)
     }
 
     fn root_routes(self: Arc<Self>, context: &HubContext) -> Router {
         // Two protocols register at the root. The hub tells their registrations apart.
-        let rows = OPERATIONS.iter().filter(|row| row.at_root && row.path != "/register");
+        let rows =
+            operations().into_iter().filter(|row| row.at_root && row.info.path != "/register");
         idempotent_router(rows, &ProtocolContext::new(context, self), &Relay)
     }
 
