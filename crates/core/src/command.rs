@@ -10,6 +10,7 @@ use crate::agent::{Liveness, Skill, Terms};
 use crate::alias::{Digest, Protocol};
 use crate::id::{AgentId, JobId, NoticeId, OwnerId};
 use crate::idempotency::{Principal, SavedAnswer};
+use crate::job::progress::ProgressUpdate;
 use crate::job::{Cause, Policy, Requester, Selection};
 use crate::market::MarketSubmission;
 use crate::money::Credits;
@@ -83,6 +84,12 @@ pub enum Command {
         job: JobRef,
         by: AgentId,
     },
+    /// The worker reports how far it is, or a part of the result.
+    ReportProgress(Box<ReportProgress>),
+    /// The worker asks the requester for more input.
+    AskQuestion(Box<AskQuestion>),
+    /// The requester answers the worker's question.
+    AnswerQuestion(Box<AnswerQuestion>),
     ReportResult(Box<ReportResult>),
     /// An agent that confirms jobs itself accepts, refuses or defers one.
     Respond {
@@ -365,6 +372,39 @@ pub enum OfferRef {
     Price { by: AgentId, price: Credits },
     /// By the offering agent alone, if it made only one offer.
     Only { by: AgentId },
+}
+
+/// A worker's progress in an assigned job.
+#[derive(Clone, Debug)]
+pub struct ReportProgress {
+    pub job: JobRef,
+    pub by: AgentId,
+    /// Which assignment of the job is meant, if the caller knows.
+    pub epoch: Option<u32>,
+    pub update: ProgressUpdate,
+}
+
+/// A worker's question about an assigned job.
+#[derive(Clone, Debug)]
+pub struct AskQuestion {
+    pub job: JobRef,
+    pub by: AgentId,
+    /// Which assignment of the job is meant, if the caller knows.
+    pub epoch: Option<u32>,
+    pub text: String,
+    /// JSON Schema of the answer, as text.
+    pub schema: Option<String>,
+}
+
+/// A requester's answer to a question.
+#[derive(Clone, Debug)]
+pub struct AnswerQuestion {
+    pub job: JobRef,
+    pub by: AgentId,
+    /// The number of the question, if the caller knows; otherwise the open one is meant.
+    pub question: Option<u32>,
+    /// JSON text.
+    pub input: String,
 }
 
 /// A worker's report about an assigned job.

@@ -9,7 +9,9 @@ use crate::changes::Changes;
 use crate::command::{Command, JobRef, OpenJob, SuspensionTarget, Timer, WorkerResponse};
 use crate::draft::Draft;
 use crate::id::{AgentId, JobId, TransferId};
-use crate::job::{Requester, acceptance, end, grace_period, offer, open, request, work};
+use crate::job::{
+    Requester, acceptance, end, grace_period, offer, open, progress, question, request, work,
+};
 use crate::ledger::accounts;
 use crate::refusal::Refusal;
 use crate::signed_order::{
@@ -93,6 +95,9 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
             offer::accept_offer(draft, &job, by, offer)
         }
         Command::Start { job, by } => work::start(draft, &job, by),
+        Command::ReportProgress(order) => progress::report(draft, *order),
+        Command::AskQuestion(order) => question::ask(draft, *order),
+        Command::AnswerQuestion(order) => question::answer(draft, *order),
         Command::ReportResult(said) => work::report_result(draft, *said),
         Command::Respond { job, by, response: said } => {
             if matches!(said, WorkerResponse::Accept { .. }) {
@@ -196,6 +201,9 @@ pub fn missing_rows(world: &World, command: &Command) -> Vec<MissingRow> {
         Command::ExecuteSigned(order) => wants.signed(order),
         Command::SubmitToMarket(order) => wants.posted(order),
         Command::ReportResult(said) => wants.named(&said.job),
+        Command::ReportProgress(order) => wants.named(&order.job),
+        Command::AskQuestion(order) => wants.named(&order.job),
+        Command::AnswerQuestion(order) => wants.named(&order.job),
         Command::Respond { job, response: said, .. } => {
             wants.named(job);
             if let WorkerResponse::Accept { worker_job_id: Some(name), .. } = said {

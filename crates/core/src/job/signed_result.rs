@@ -1,7 +1,8 @@
 //! Signed results: results and failures of invited agents, and cancellation by the requester.
 
+use super::progress::{ProgressUpdate, ResultPart};
 use super::{
-    Assignment, Cause, Job, JobResult, Requester, Selection, State, acceptance, end, grace_period,
+    Assignment, Cause, Job, JobResult, Selection, State, acceptance, end, grace_period, progress,
     request, work,
 };
 use crate::agent::market_totals;
@@ -10,7 +11,6 @@ use crate::answer::Answer;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
-use crate::message;
 use crate::money::Credits;
 use crate::refusal::Refusal;
 use crate::signed_order::{AbandonJob, SendResult};
@@ -24,14 +24,12 @@ pub fn submit_result(
 ) -> Result<Job, Refusal> {
     let mut job = request::find_request(draft, by, &order.request)?;
     match job.state {
-        State::Assigned | State::Running if job.worker() == Some(by) => {
-            mark_accepted(draft, &mut job)
-        }
+        state if state.is_assigned() && job.worker() == Some(by) => mark_accepted(draft, &mut job),
         State::Open if is_sole_invitee(&job, by) => assign_sole_invitee(draft, &mut job, by),
         is => return Err(Refusal::WrongState { state: is }),
     }
     if !order.is_final {
-        return forward_partial_result(draft, job);
+        return report_part(draft, job, order.output);
     }
     let price = job.assignment.map_or(Credits::ZERO, |turn| turn.price);
     let report = JobResult {
@@ -55,21 +53,18 @@ fn mark_accepted(draft: &Draft<'_>, job: &mut Job) {
     grace_period::mark_received(job, draft.now);
 }
 
-/// Forwards a partial result unchanged; the job goes on.
-fn forward_partial_result(draft: &mut Draft<'_>, mut job: Job) -> Result<Job, Refusal> {
-    if let Requester::Agent(requester) = job.request.requester {
-        if message::is_inbox_full(draft, requester) {
-            return Err(Refusal::InboxFull);
-        }
-        draft.forward_original(requester);
-    }
+/// Adds a part of the result to the log; the job goes on.
+fn report_part(draft: &mut Draft<'_>, mut job: Job, content: String) -> Result<Job, Refusal> {
+    work::ensure_at_work(&job)?;
     // The first part is also the first notice that the work has started.
-    let is_known = draft.job(job.id).is_some_and(|kept| kept.state == State::Running);
+    let is_known = draft.job(job.id).is_some_and(|stored| stored.state == State::Running);
     if !is_known {
         draft.add_event(Event::JobStarted { job: job.id });
     }
     job.state = State::Running;
-    draft.add_event(Event::JobProgressed { job: job.id });
+    progress::renew_lease(draft, &mut job);
+    let part = Some(ResultPart { content, append: false });
+    progress::add_to_log(draft, &mut job, ProgressUpdate { part, ..ProgressUpdate::default() })?;
     draft.put_job(job.clone());
     Ok(job)
 }
@@ -84,6 +79,7 @@ fn is_sole_invitee(job: &Job, by: AgentId) -> bool {
 pub fn assign_sole_invitee(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
     let Some(owner) = draft.agent(by).map(|agent| agent.owner) else { return };
     let fair_time = grace_period::period_for(draft, job, by);
+    job.progress.restart();
     job.epoch += 1;
     job.acceptance.accepted_at = Some(job.request.opened_at);
     job.state = State::Running;
@@ -147,7 +143,7 @@ fn decline_or_fail(
     }
     let AbandonJob { mut cause, refused, text, .. } = order;
     match job.state {
-        State::Assigned | State::Running if job.worker() == Some(by) => {
+        state if state.is_assigned() && job.worker() == Some(by) => {
             // An agent that accepted the job is responsible for its failure.
             if !cause.is_worker_failure() {
                 cause = Cause::Execution;
@@ -179,7 +175,7 @@ fn return_assigned_job(
     let AbandonJob { cause, refused, text, .. } = order;
     // An agent that lost an auction can still name the job but may not act on it.
     let holds = job.worker() == Some(by);
-    if !holds || !matches!(job.state, State::Assigned | State::Running) {
+    if !holds || !job.state.is_assigned() {
         return Err(Refusal::WrongState { state: job.state });
     }
     if refused {

@@ -47,26 +47,33 @@ pub fn find_assigned_job(draft: &Draft<'_>, wanted: &JobRef, by: AgentId) -> Res
     find_job(draft, wanted).filter(|job| job.worker() == Some(by)).ok_or(Refusal::NotFound)
 }
 
+/// The worker has the job, even if it waits for an answer.
 fn ensure_assigned(job: &Job) -> Result<(), Refusal> {
+    if job.state.is_assigned() { Ok(()) } else { Err(Refusal::WrongState { state: job.state }) }
+}
+
+/// The worker has the job and waits for nothing.
+pub fn ensure_at_work(job: &Job) -> Result<(), Refusal> {
     match job.state {
         State::Assigned | State::Running => Ok(()),
-        is => Err(Refusal::WrongState { state: is }),
+        state => Err(Refusal::WrongState { state }),
     }
 }
 
 /// A report about an earlier assignment never applies to this one, even if the job returned to the
 /// same worker in between.
-fn ensure_epoch(job: &Job, epoch: Option<u32>) -> Result<(), Refusal> {
-    match epoch.is_none_or(|epoch| epoch == job.epoch) {
-        true => Ok(()),
-        false => Err(Refusal::OtherAssignment { epoch: job.epoch }),
+pub fn ensure_epoch(job: &Job, epoch: Option<u32>) -> Result<(), Refusal> {
+    if epoch.is_none_or(|epoch| epoch == job.epoch) {
+        Ok(())
+    } else {
+        Err(Refusal::OtherAssignment { epoch: job.epoch })
     }
 }
 
 /// The worker has the job and will report later; the requester is answered that it has to wait.
 pub fn start(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answer, Refusal> {
     let mut job = find_assigned_job(draft, wanted, by)?;
-    ensure_assigned(&job)?;
+    ensure_at_work(&job)?;
     message::knows_work(draft, by);
     if job.acceptance.accepted_at.is_none() {
         acceptance::mark_accepted(draft, &mut job, None);
@@ -166,7 +173,7 @@ pub fn defer(
     until: Timestamp,
 ) -> Result<Answer, Refusal> {
     let mut job = find_assigned_job(draft, wanted, by)?;
-    ensure_assigned(&job)?;
+    ensure_at_work(&job)?;
     message::knows_work(draft, by);
     let until = backoff::extend_deferral(draft, &mut job, until);
     grace_period::mark_received(&mut job, draft.now);
@@ -203,7 +210,8 @@ pub fn hand_over(draft: &mut Draft<'_>, agent: AgentId, jobs: &[JobId]) -> Answe
     Answer::Jobs(given)
 }
 
-fn hand_over_one(job: &mut Job, now: Timestamp) {
+/// The worker has the job, so it can no longer be withdrawn.
+pub fn hand_over_one(job: &mut Job, now: Timestamp) {
     grace_period::mark_received(job, now);
     if let Some(turn) = &mut job.assignment {
         turn.handed_over = true;
@@ -224,7 +232,7 @@ pub fn mark_pending(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal>
 /// requested.
 pub fn handle_unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Result<Answer, Refusal> {
     let mut job = draft.job(id).cloned().ok_or(Refusal::NotFound)?;
-    if job.epoch != epoch || ensure_assigned(&job).is_err() {
+    if job.epoch != epoch || ensure_at_work(&job).is_err() {
         return Ok(Answer::Done);
     }
     if let Some(worker) = job.worker() {
@@ -322,7 +330,8 @@ fn may_reassign(draft: &Draft<'_>, job: &Job) -> bool {
     draft.now < job.request.deadline && patient
 }
 
-fn put(draft: &mut Draft<'_>, job: Job) -> Answer {
+/// Writes the job and answers with it.
+pub fn put(draft: &mut Draft<'_>, job: Job) -> Answer {
     draft.put_job(job.clone());
     Answer::Job { job: Arc::new(job), repeated: false }
 }

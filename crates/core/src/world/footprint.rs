@@ -20,7 +20,7 @@ use crate::command::Command;
 use crate::id::{AgentId, OwnerId};
 use crate::idempotency::IdempotencyEntry;
 use crate::job::select::Rotation;
-use crate::job::{Job, Offer, Requester};
+use crate::job::{Job, Offer, Question, Requester};
 use crate::market::MarketOrder as Posted;
 use crate::notice::{Delivery, NoticeKind};
 use crate::owner::Owner;
@@ -297,11 +297,20 @@ impl MemorySize for Job {
         let perhaps = optional_text(&self.payment.proof)
             + optional_text(&self.request.callback)
             + optional_text(&self.request.input_error);
+        let dialogue: usize = self.questions.iter().map(MemorySize::memory_bytes).sum();
+        let dialogue = dialogue + optional_text(&self.progress.text);
         // The row and both indexes contain the requester's id for it.
         let texts = text(&self.request.foreign_id) * 3
             + text(&self.request.skill)
             + text(&self.request.input);
-        JOB + texts + text(&self.request.meta) + also + guest + offers + agents + perhaps
+        JOB + texts + text(&self.request.meta) + also + guest + offers + agents + perhaps + dialogue
+    }
+}
+
+impl MemorySize for Question {
+    fn memory_bytes(&self) -> usize {
+        let perhaps = optional_text(&self.schema) + optional_text(&self.answer);
+        size_of::<Self>() + text(&self.text) + perhaps
     }
 }
 
@@ -438,6 +447,9 @@ pub fn is_always_accepted(command: &Command) -> bool {
         | Command::Pay(_)
         | Command::OpenJob(_)
         | Command::Offer { .. }
+        | Command::ReportProgress(_)
+        | Command::AskQuestion(_)
+        | Command::AnswerQuestion(_)
         | Command::ReportStatus { .. }
         | Command::ReportReputation { .. }
         | Command::AddAliases { .. }

@@ -30,6 +30,7 @@ use crate::confusables::Confusables;
 use crate::id::*;
 use crate::idempotency::{IdempotencyEntry, Principal, SavedSize};
 use crate::job::Job;
+use crate::job::progress::ProgressLimits;
 use crate::job::select::Rotation;
 use crate::ledger::Transfer;
 use crate::market::Market;
@@ -74,6 +75,10 @@ pub struct Rules {
     pub acceptance_timeout: Millis,
     /// How long an approval may take.
     pub approval_timeout: Millis,
+    /// How long a requester may take to answer a worker's question.
+    pub answer_timeout: Millis,
+    /// What may be reported and asked about one job before its result.
+    pub progress: ProgressLimits,
     /// How long, at least, a worker must have had a job before a missing response counts against
     /// it.
     pub grace_period: Millis,
@@ -100,6 +105,8 @@ impl Default for Rules {
             invitations_max: 10_000,
             acceptance_timeout: Millis::seconds(9),
             approval_timeout: Millis::hours(1),
+            answer_timeout: Millis::hours(1),
+            progress: ProgressLimits::default(),
             grace_period: Millis::seconds(30),
             confusables: Confusables::default(),
             memory: MemoryLimits::default(),

@@ -229,6 +229,7 @@ fn start_engine(
         attempts_max: config.jobs.max_attempts.get(),
         probation_period: config.limits.unproven_ttl.map(|span| span.millis()),
         approval_timeout: config.openclaw.approval_window.millis(),
+        answer_timeout: config.jobs.answer_window.millis(),
         grace_period: config.reputation.fair_time.millis(),
         confusables: adapter::confusables(),
         memory: MemoryLimits {

@@ -83,6 +83,18 @@ pub const OPERATIONS: &[Operation<HubContext>] = &[
         "List the caller's assigned jobs; `?wait=` waits for changes",
         || get(work::list_work),
     ),
+    row("POST", "/v1/jobs/{id}/progress", AnyAgent, "Report progress, as its worker", || {
+        post(jobs::progress::report_progress)
+    }),
+    row("POST", "/v1/jobs/{id}/parts", AnyAgent, "Add a part of the result, as its worker", || {
+        post(jobs::progress::add_part)
+    }),
+    row("POST", "/v1/jobs/{id}/ask", AnyAgent, "Ask the requester, as its worker", || {
+        post(jobs::questions::ask_question)
+    }),
+    row("POST", "/v1/jobs/{id}/answer", AnyAgent, "Answer a question, as the requester", || {
+        post(jobs::questions::answer_question)
+    }),
     row("POST", "/v1/jobs/{id}/result", AnyAgent, "Report a job's result, as its worker", || {
         post(jobs::result::submit_result)
     }),

@@ -11,6 +11,7 @@ pub mod input_check;
 pub mod naming;
 pub mod operation;
 pub mod peer;
+pub mod question_view;
 pub mod shown_jobs;
 pub mod shutdown;
 

@@ -2,7 +2,7 @@
 
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
-use rialto_core::job::{Cause, Job, Requester, Selection};
+use rialto_core::job::{Cause, Job, Question, Requester, Selection};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use uuid::Uuid;
@@ -14,6 +14,7 @@ use super::wire::{CURRENCY, JobPost, JobStatus, PassthroughMembers};
 use crate::adapter::HubContext;
 use crate::adapter::fidelity::{
     FieldMap, FieldParts, FindJobFuture, MessageView, NeutralRequest, Part, TracedJob,
+    question_member,
 };
 use crate::kit::object::ObjectWriter;
 use crate::kit::{raw_json, rfc3339};
@@ -110,6 +111,10 @@ impl FieldMap for RegistryFieldMap {
             |world: &World| serde_json::to_string(&translate::result_body(world, shown.job));
         let body = shown.context.engine.with_world(result).ok()?;
         Some(MessageView::from_json(ID, body, RESULT))
+    }
+
+    fn question_received(&self, _: &Job, question: &Question) -> Option<MessageView> {
+        Some(question_member(ID, question))
     }
 
     fn extras(&self, job: &Job) -> Option<String> {

@@ -4,6 +4,8 @@ pub mod cancel;
 pub mod list;
 pub mod offers;
 pub mod open;
+pub mod progress;
+pub mod questions;
 pub mod result;
 pub mod trace;
 pub mod view;
@@ -57,13 +59,14 @@ pub async fn show_job(
                     }
                 }
             };
-            JobView::full(&job, viewer_of(&job, agent))
+            let parts = progress::load_parts(&context, &job).await?;
+            JobView::full(&job, viewer_of(&job, agent)).with_parts(parts)
         }
     };
     Ok(ok_response(&view))
 }
 
-/// The job once it has ended, or as it is after the timeout.
+/// The job once it has ended or waits for the requester, or as it is after the timeout.
 async fn wait_until_ended(
     context: &HubContext,
     party: AgentId,
@@ -78,9 +81,10 @@ async fn wait_until_ended(
     load_job(context, job.id).await
 }
 
-/// A job that is not in memory any more has ended.
+/// Whether waiting helps no more: a job that is not in memory any more has ended, and one with an
+/// open question waits itself.
 fn has_ended(job: Option<&Arc<Job>>) -> bool {
-    job.is_none_or(|job| job.state.is_final())
+    job.is_none_or(|job| job.state.is_final() || job.open_question().is_some())
 }
 
 /// The current job.

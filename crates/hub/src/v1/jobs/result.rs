@@ -148,7 +148,8 @@ fn parse_took(f: &Fields<'_, '_>) -> Result<Option<Millis>, Malformed> {
     }
 }
 
-fn parse_epoch(f: &Fields<'_, '_>) -> Result<Option<u32>, Malformed> {
+/// Which assignment a worker means.
+pub fn parse_epoch(f: &Fields<'_, '_>) -> Result<Option<u32>, Malformed> {
     let epoch = f.integer("epoch")?.map(u32::try_from).transpose();
     epoch.map_err(|_| f.malformed("epoch", "must be the epoch of an assignment, such as 1"))
 }

@@ -105,7 +105,15 @@ struct EvidenceView {
 /// The trace of a job.
 pub async fn trace(context: &HubContext, job: &Job, eyes: Viewer) -> Result<Trace, Failure> {
     let (start, end) = (start(context, job).await?, end(context, job).await?);
-    let hops = hops(TracedJob { context, job, start: start.as_ref(), end: end.as_ref() });
+    let reports = context.engine.reports_of(job.progress.newest, 1).await?;
+    let traced = TracedJob {
+        context,
+        job,
+        start: start.as_ref(),
+        end: end.as_ref(),
+        report: reports.rows.first(),
+    };
+    let hops = hops(traced);
     let signed = field_map_of(job.request.origin).and_then(|sides| sides.evidence(job));
     let hops = hops.into_iter().map(|hop| HopView::of(hop, eyes, signed.is_some())).collect();
     let signed = signed.filter(|_| eyes != Viewer::Operator);
@@ -231,7 +239,7 @@ impl NoteView {
 fn seen(hop: Hop, eyes: Viewer, signed: bool) -> Hop {
     let own = match hop.kind {
         HopKind::Request => Viewer::Requester,
-        HopKind::Result => Viewer::Worker,
+        HopKind::Progress | HopKind::Question | HopKind::Result => Viewer::Worker,
     };
     let told = |field: &Field, given: &MessageView| {
         given.fields.iter().any(|other| other.part == field.part && other.value == field.value)
@@ -260,6 +268,7 @@ pub fn state_name(state: State) -> &'static str {
         State::Deferred { .. } => "deferred",
         State::Assigned => "assigned",
         State::Running => "running",
+        State::InputRequired { .. } => "asking",
         State::Completed => "completed",
         State::Failed => "failed",
         State::Expired => "expired",
