@@ -57,10 +57,13 @@ const ACTIONS: &[Action] = &[
     ] },
     // Any agent able to do it, but never the requester.
     Action { name: "bid", cells: "nnny-n", routes: &["POST /v1/jobs/{id}/offers"] },
-    Action { name: "accept an offer", cells: "nnynnn", routes: &["POST /v1/jobs/{id}/accept"] },
+    Action { name: "accept an offer, or answer a question", cells: "nnynnn", routes: &[
+        "POST /v1/jobs/{id}/accept", "POST /v1/jobs/{id}/answer",
+    ] },
     Action { name: "accept, decline and report, as the worker", cells: "nnnyn-", routes: &[
         "POST /registry/results", "POST /results", "POST /v1/jobs/{id}/result",
-        "POST /v1/jobs/{id}/decline", "POST /openclaw/collaborations/{id}/response",
+        "POST /v1/jobs/{id}/decline", "POST /v1/jobs/{id}/progress", "POST /v1/jobs/{id}/parts",
+        "POST /v1/jobs/{id}/ask", "POST /openclaw/collaborations/{id}/response",
         "POST /openclaw/collaborations/{id}/approve", "POST /openclaw/collaborations/{id}/result",
     ] },
     Action { name: "transfer from an account", cells: "nynnnn", routes: &[
@@ -93,7 +96,7 @@ fn action_of(row: &Row) -> Option<&'static Action> {
 fn whatever_changes_something_is_an_action_and_every_row_keeps_to_its_cells() {
     let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
     for row in TABLE {
-        let reach = route_of(row).reach;
+        let reach = route_of(row).access;
         // A public route changes nothing; a signature or token in the request is its own proof.
         let proves_itself = matches!(reach, Access::Public | Access::Token | Access::Signed);
         if row.route.starts_with("GET ") || proves_itself {
@@ -125,5 +128,5 @@ fn nobody_writes_reputation() {
     let writes = |row: &&Row| row.route.starts_with("POST ") && row.route.contains("/reputation/");
     let rows: Vec<&Row> = TABLE.iter().filter(writes).collect();
     assert_eq!(rows.len(), 4);
-    assert!(rows.iter().all(|row| route_of(row).reach == Access::Public));
+    assert!(rows.iter().all(|row| route_of(row).access == Access::Public));
 }

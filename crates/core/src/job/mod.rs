@@ -3,6 +3,7 @@
 //! This module only decides. It never waits, stores or sends. Credits move in `ledger`, scores in
 //! `reputation`.
 
+pub mod abandon;
 pub mod acceptance;
 pub mod backoff;
 pub mod end;
@@ -15,7 +16,6 @@ pub mod question;
 pub mod readiness;
 pub mod request;
 pub mod select;
-pub mod signed_result;
 mod stored;
 #[cfg(test)]
 mod tests;

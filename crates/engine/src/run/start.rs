@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use parking_lot::{Mutex, RwLock};
 use rialto_core::id::{EntryId, EventId, JobId, NoticeId, OutcomeId, PostingId, TransferId};
 use rialto_core::ledger::EntryHash;
-use rialto_core::market::Market;
+use rialto_core::market::Markets;
 use rialto_core::time::Timestamp;
 use rialto_core::world::{Rules, World};
 use tokio::sync::{mpsc, watch};
@@ -18,7 +18,7 @@ use super::live_inboxes::LiveInboxes;
 use super::notifier::Notifier;
 use super::reader_pool::ReaderPool;
 use super::timers::{Timers, run_timer};
-use super::{Engine, Inner, LANE_QUEUE_MAX};
+use super::{Engine, Inner, LANE_QUEUE_MAX, LaneMessage};
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::random::RandomSource;
@@ -36,7 +36,7 @@ pub struct EngineParts {
     pub random: Arc<dyn RandomSource>,
     pub secret: HubSecret,
     /// The protocol that publishes market records, if one is enabled.
-    pub market: Option<Arc<Market>>,
+    pub markets: Markets,
 }
 
 /// A running engine and its thread.
@@ -63,9 +63,9 @@ type AssembledEngine = (Engine, Lane, watch::Receiver<Option<Timestamp>>);
 
 /// Reads the store without starting anything.
 pub(crate) fn assemble(setup: EngineParts) -> Result<AssembledEngine, StoreError> {
-    let EngineParts { mut store, rules, clock, random: ids, secret, market } = setup;
+    let EngineParts { mut store, rules, clock, random: ids, secret, markets } = setup;
     let mut world = World::new(rules);
-    world.market = market;
+    world.markets = markets;
     world.apply(&store.load_hot_rows()?);
     check_ledger_head(&world, &mut *store)?;
     check_newest_rows(&world, &mut *store)?;
@@ -149,4 +149,26 @@ fn check_newest_rows(world: &World, store: &mut dyn Store) -> Result<(), StoreEr
         }
     }
     Ok(())
+}
+
+// A lane without its thread, for simulations: the caller decides when a batch runs, and so which
+// command is first and which commands share a batch.
+
+/// A lane that runs only when called. Dropping it simulates a crash: pending commands get no
+/// answer.
+pub struct ManualLane {
+    lane: Lane,
+}
+
+impl ManualLane {
+    /// Reads the store, as `Engine::start` does, and runs nothing.
+    pub fn start(setup: EngineParts) -> Result<(Engine, Self), StoreError> {
+        let (engine, lane, _) = assemble(setup)?;
+        Ok((engine, Self { lane }))
+    }
+
+    /// Fires what is due and runs the whole queue as one batch. False once the lane has ended.
+    pub fn run_batch(&mut self) -> bool {
+        self.lane.run_batch(LaneMessage::Wake).is_some()
+    }
 }

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
 use rialto_core::idempotency::SavedSize;
-use rialto_core::market::Market;
+use rialto_core::market::Markets;
 use rialto_core::world::Rules;
 use rialto_core::world::footprint::MemoryLimits;
 use rialto_engine::clock::{Clock, SystemClock};
@@ -239,9 +239,8 @@ fn start_engine(
         ..Rules::default()
     };
     let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::start()));
-    let market = Market { protocol: clara::ID, recorder: Arc::new(clara::EventRecordWriter) };
-    let market = Some(Arc::new(market));
-    let setup = EngineParts { store, rules, clock, random: Arc::new(OsRandom), secret, market };
+    let markets = Markets::from([(clara::ID, Arc::new(clara::RecordWriter) as _)]);
+    let setup = EngineParts { store, rules, clock, random: Arc::new(OsRandom), secret, markets };
     Ok(Engine::start(setup)?)
 }
 

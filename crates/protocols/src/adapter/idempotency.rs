@@ -19,7 +19,6 @@ use axum::http::{Extensions, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use rialto_core::alias::Digest;
-use rialto_core::command::Command;
 use rialto_core::idempotency::{Principal, SavedAnswer};
 use rialto_core::refusal::Refusal;
 use rialto_engine::Idempotency;
@@ -66,12 +65,12 @@ pub trait IdempotencyResponses: Send + Sync {
 }
 
 /// The routes of a protocol. Among those that may change something, requests with a key run once.
-pub fn idempotent_router<'r>(
-    rows: impl Iterator<Item = &'r Operation<HubContext>>,
+pub fn idempotent_router(
+    table: impl Iterator<Item = Operation<HubContext>>,
     context: &HubContext,
     words: &'static dyn IdempotencyResponses,
 ) -> Router {
-    let (reads, writes): (Vec<_>, Vec<_>) = rows.partition(|row| row.access.is_public());
+    let (reads, writes): (Vec<_>, Vec<_>) = table.partition(|row| row.info.access.is_public());
     let reads = build_router(reads.into_iter(), context.clone());
     let writes = build_router(writes.into_iter(), context.clone());
     let context = context.clone();
@@ -219,8 +218,7 @@ async fn keep(
     };
     let text = String::from_utf8_lossy(&bytes);
     let kept = SavedAnswer::Answer { status, body: words.redact_secrets(&text) };
-    let order = Command::SaveAnswer(Box::new(once.into_record(kept)));
-    if let Err(failure) = context.engine.run(order).await {
+    if let Err(failure) = context.engine.run(once.save(kept)).await {
         // The effect has its own record, so a repeat is still harmless.
         tracing::warn!(%failure, "storing an idempotency record failed");
     }

@@ -3,31 +3,31 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, RawQuery, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post};
 use bytes::Bytes;
 use rialto_core::alias::claim;
 use rialto_core::command::{Command, JobRef};
-use rialto_core::market::{MarketOrder, MarketSubmission};
+use rialto_core::envelope::{Envelope, MarketSubmission};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::errors::{from_edge, from_engine};
-use super::record_writer::{OrderRecordWriter, OrderReply, answer_result};
+use super::record_writer::{OrderRecord, OrderReply, answer_result};
 use super::translate::{OrderPlan, PlanError, plan_order};
 use super::wire::message::{read_assign, read_dry_run, read_process};
 use super::wire::result::{
     assignment_accepted_body, message_accepted_body, monitor_body, overview_body,
 };
 use super::{BODY_MAX, Dialect, Failure, ID, IncomingMessage, Paging, auth, results};
+use crate::adapter::Access::{Public, Signed};
+use crate::adapter::operation::{delete, get, post};
 use crate::adapter::peer::Peer;
-use crate::adapter::{Access, HubContext, Operation, RowsRead, body};
+use crate::adapter::{HubContext, Operation, RowsRead, body};
 use crate::kit::ans104::{Item, ItemId};
 
 /// The header with the id of the job that an answer is about (B18).
@@ -37,91 +37,27 @@ static DRY_RUNS: Semaphore = Semaphore::const_new(2);
 
 /// Every operation is served under its unit's name and directly under the prefix. Clients whose
 /// base URL ends in a slash send two slashes, so those paths are served, too.
-pub const OPERATIONS: &[Operation<HubContext>] = &[
-    Operation::under_prefix(
-        "GET",
-        "",
-        Access::Public,
-        "Show the process id and the paths of its units",
-        || get(overview),
-    ),
-    Operation::under_prefix("POST", "", Access::Signed, "Post a signed message", || {
-        post(post_item)
-    }),
-    Operation::under_prefix("POST", "/mu", Access::Signed, "Post a signed message", || {
-        post(post_item)
-    }),
-    Operation::under_prefix(
-        "POST",
-        "/mu/monitor/{process}",
-        Access::Public,
-        "Accepted for compatibility; has no effect",
-        || post(monitor),
-    ),
-    Operation::under_prefix(
-        "DELETE",
-        "/mu/monitor/{process}",
-        Access::Public,
-        "Accepted for compatibility; has no effect",
-        || delete(monitor),
-    ),
-    Operation::under_prefix(
-        "POST",
-        "/monitor/{process}",
-        Access::Public,
-        "Accepted for compatibility; has no effect",
-        || post(monitor),
-    ),
-    Operation::under_prefix(
-        "DELETE",
-        "/monitor/{process}",
-        Access::Public,
-        "Accepted for compatibility; has no effect",
-        || delete(monitor),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/cu/result/{message}",
-        Access::Public,
-        "Get the result of a message",
-        || get(get_result),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/result/{message}",
-        Access::Public,
-        "Get the result of a message",
-        || get(get_result),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/cu/results/{process}",
-        Access::Public,
-        "List results page by page",
-        || get(list_results),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/results/{process}",
-        Access::Public,
-        "List results page by page",
-        || get(list_results),
-    ),
-    Operation::under_prefix(
-        "POST",
-        "/cu/dry-run",
-        Access::Public,
-        "Evaluate a message without storing it",
-        || post(dry_run),
-    ),
-    Operation::under_prefix(
-        "POST",
-        "/dry-run",
-        Access::Public,
-        "Evaluate a message without storing it",
-        || post(dry_run),
-    ),
-];
+pub fn operations() -> Vec<Operation<HubContext>> {
+    vec![
+        get("", Public, overview).summary("Show the process id and the paths of its units"),
+        post("", Signed, post_item).summary("Post a signed message"),
+        post("/mu", Signed, post_item).summary("Post a signed message"),
+        post("/mu/monitor/{process}", Public, monitor)
+            .summary("Accepted for compatibility; has no effect"),
+        delete("/mu/monitor/{process}", Public, monitor)
+            .summary("Accepted for compatibility; has no effect"),
+        post("/monitor/{process}", Public, monitor)
+            .summary("Accepted for compatibility; has no effect"),
+        delete("/monitor/{process}", Public, monitor)
+            .summary("Accepted for compatibility; has no effect"),
+        get("/cu/result/{message}", Public, get_result).summary("Get the result of a message"),
+        get("/result/{message}", Public, get_result).summary("Get the result of a message"),
+        get("/cu/results/{process}", Public, list_results).summary("List results page by page"),
+        get("/results/{process}", Public, list_results).summary("List results page by page"),
+        post("/cu/dry-run", Public, dry_run).summary("Evaluate a message without storing it"),
+        post("/dry-run", Public, dry_run).summary("Evaluate a message without storing it"),
+    ]
+}
 
 /// The return type of a handler.
 type HandlerResult = Result<Response, Failure>;
@@ -231,18 +167,19 @@ async fn accept_item(
     let address = item.signer_address();
     auth::count_message(context, &address, from)?;
     let message = IncomingMessage { item: Some(&body), ..IncomingMessage::of(&item)? };
-    let (signed_order, reply) = plan(context, &message, dialect).await?;
-    let opens = matches!(signed_order, MarketOrder::OpenJob(_));
-    let post = MarketSubmission {
-        market: ID,
-        id: id.to_string(),
-        order: signed_order,
-        recorder: Arc::new(OrderRecordWriter { from: address, reply, is_stored: true }),
-    };
-    let ran = context.engine.run(Command::SubmitToMarket(Box::new(post))).await;
-    ran.map_err(from_engine)?;
+    let plan = plan(context, &message, dialect).await?;
+    let opens = matches!(plan.command, Command::OpenJob(_));
+    let order = market_order(id.to_string(), address, plan, true);
+    context.engine.run(order).await.map_err(from_engine)?;
     let job = if opens { opened(context, id).await? } else { None };
     Ok(AcceptedItem { id, job })
+}
+
+/// The market order of a plan. A dry-run is not stored.
+fn market_order(id: String, from: String, plan: OrderPlan, is_stored: bool) -> Envelope {
+    let OrderPlan { command, reply, registration } = plan;
+    let reply = OrderRecord { from, reply, is_stored }.to_json();
+    Envelope::for_market(MarketSubmission { market: ID, id, registration, reply }, command)
 }
 
 /// The job that an item opened, now or when it first arrived.
@@ -296,28 +233,21 @@ async fn evaluate_dry_run(context: &HubContext, raw: &str, body: &[u8]) -> Resul
     let json = read_dry_run(body)?;
     let message = IncomingMessage::dry_run(&json, process)?;
     let Ok(_turn) = DRY_RUNS.acquire().await else { return Err(Failure::internal("dry-run")) };
-    let (signed_order, reply) = plan(context, &message, dialect).await?;
+    let plan = plan(context, &message, dialect).await?;
     // A read-only order needs no decision, so it is answered directly.
-    if let (MarketOrder::RecordOnly, OrderReply::Answer { messages, .. }) = (&signed_order, &reply)
+    if let (Command::RecordOnly, OrderReply::Answer { messages, .. }) = (&plan.command, &plan.reply)
     {
         let first = context.engine.with_world(|world| world.next.market_messages);
         return Ok(answer_result(messages, first));
     }
     // An id that no item can have.
     let id = format!("dry-run {}", context.engine.random().new_uuid());
-    let recorder =
-        Arc::new(OrderRecordWriter { from: message.from.to_string(), reply, is_stored: false });
-    let post = Command::SubmitToMarket(Box::new(MarketSubmission {
-        market: ID,
-        id,
-        order: signed_order,
-        recorder,
-    }));
+    let order = market_order(id, message.from.to_string(), plan, false);
     // The cost of the decision depends on the number of agents, so it runs on the blocking pool.
     let context = context.clone();
     let decide = move || {
         let now = context.engine.now();
-        let decided = context.engine.with_world(|world| rialto_core::decide(world, post, now));
+        let decided = context.engine.with_world(|world| rialto_core::decide(world, order, now));
         let (changes, _) = decided.map_err(|refusal| from_engine(refusal.into()))?;
         let text = changes.market_records.first().map(|posting| posting.text.clone());
         text.ok_or_else(|| Failure::internal("dry-run"))
@@ -333,7 +263,7 @@ async fn plan(
     dialect: Dialect,
 ) -> Result<OrderPlan, Failure> {
     match plan_order(context, message, dialect).await {
-        Err(PlanError::Order(error)) => Ok((MarketOrder::RecordOnly, OrderReply::Error(error))),
+        Err(PlanError::Order(error)) => Ok(OrderPlan::new(Command::RecordOnly, error.into())),
         Err(PlanError::Engine(failure)) => Err(from_engine(failure)),
         Ok(plan) => Ok(plan),
     }
