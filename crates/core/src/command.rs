@@ -82,6 +82,12 @@ pub enum Command {
         job: JobRef,
         by: AgentId,
     },
+    /// The worker reports how far it is, or a part of the result.
+    ReportProgress(Box<ReportProgress>),
+    /// The worker asks the requester for more input.
+    AskQuestion(Box<AskQuestion>),
+    /// The requester answers the worker's question.
+    AnswerQuestion(Box<AnswerQuestion>),
     ReportResult(Box<ReportResult>),
     /// An agent that confirms jobs itself accepts, refuses or defers one.
     Respond {

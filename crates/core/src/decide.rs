@@ -14,7 +14,10 @@ use crate::draft::Draft;
 use crate::envelope::{self, Envelope, Proof};
 use crate::event::Event;
 use crate::id::{AgentId, JobId, TransferId};
-use crate::job::{Requester, abandon, acceptance, end, grace_period, offer, open, request, work};
+use crate::job::{
+    Requester, abandon, acceptance, end, grace_period, offer, open, progress, question, request,
+    work,
+};
 use crate::ledger::accounts;
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
@@ -115,6 +118,9 @@ pub(crate) fn execute(draft: &mut Draft<'_>, command: Command) -> Result<Answer,
             offer::accept_offer(draft, *order)
         }
         Command::Start { job, by } => work::start(draft, &job, by),
+        Command::ReportProgress(order) => progress::report(draft, *order),
+        Command::AskQuestion(order) => question::ask(draft, *order),
+        Command::AnswerQuestion(order) => question::answer(draft, *order),
         Command::ReportResult(report) => work::report_result(draft, *report),
         Command::Respond { job, by, response } => {
             if matches!(response, WorkerResponse::Accept { .. }) {
@@ -281,6 +287,9 @@ pub fn missing_rows(world: &World, envelope: &Envelope) -> Vec<MissingRow> {
             (JobRef::Named(request), Some(by)) => rows.invited(by, request),
             (job, _) => rows.named(job),
         },
+        Command::ReportProgress(order) => rows.named(&order.job),
+        Command::AskQuestion(order) => rows.named(&order.job),
+        Command::AnswerQuestion(order) => rows.named(&order.job),
         Command::AbandonJob(order) => {
             if let Some(by) = author(order.by) {
                 rows.invited(by, &order.request);

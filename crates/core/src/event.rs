@@ -131,6 +131,13 @@ pub enum Event {
     JobProgressed {
         job: JobId,
     },
+    /// The worker asked a question; the requester answered it.
+    JobInputRequested {
+        job: JobId,
+    },
+    JobInputProvided {
+        job: JobId,
+    },
     JobEnded {
         job: JobId,
         state: State,

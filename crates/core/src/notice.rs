@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::alias::Protocol;
 use crate::id::{AgentId, JobId, NoticeId};
+use crate::job::progress::{ProgressReport, ProgressUpdate};
 use crate::time::Timestamp;
 
 /// One entry of an agent's inbox.
@@ -50,6 +51,12 @@ pub enum NoticeKind {
     /// Another agent got the job you made an offer for.
     #[serde(rename = "OfferClosed")]
     OfferLost { job: JobId, place: u32 },
+    /// The worker of your job reported progress. Without a receiver: only an entry of the job's log.
+    Progress { job: JobId, report: Box<ProgressReport> },
+    /// The worker of your job asks a question and waits for the answer until then.
+    InputRequested { job: JobId, question: u32, until: Timestamp },
+    /// The requester answered your question.
+    InputProvided { job: JobId, epoch: u32, question: u32 },
     /// A message, in the format of the protocol it was written in.
     Message {
         /// `None` for an unregistered sender, whose name is unproven.
@@ -66,7 +73,8 @@ pub enum NoticeKind {
 /// How a notice counts towards the inbox limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoticeClass {
-    /// Requests of others: a message, or an offer for the agent's own job.
+    /// Sent by others as often as they like: a message, or an offer or report for the agent's own
+    /// job.
     FromOthers,
     /// Jobs of others: work assigned to the agent or taken from it, invitations, and the results of
     /// its offers. The agent also sees these when it lists its work.
@@ -78,7 +86,7 @@ pub enum NoticeClass {
 }
 
 impl NoticeKind {
-    /// A copy without a message's text, which may be long and is kept in the notice.
+    /// A copy without the text of a message or report, which may be long and is kept in the notice.
     pub fn without_text(&self) -> Self {
         match self {
             Self::Message { from, protocol: words, previous: follows, .. } => Self::Message {
@@ -87,6 +95,12 @@ impl NoticeKind {
                 body: String::new(),
                 previous: *follows,
             },
+            Self::Progress { job, report } => {
+                let ProgressReport { number, previous, epoch, .. } = **report;
+                let update = ProgressUpdate::default();
+                let report = Box::new(ProgressReport { number, previous, epoch, update });
+                Self::Progress { job: *job, report }
+            }
             other => other.clone(),
         }
     }
@@ -95,6 +109,7 @@ impl NoticeKind {
     pub fn content_bytes(&self) -> usize {
         match self {
             Self::Message { body, .. } => body.len(),
+            Self::Progress { report, .. } => report.update.content_bytes(),
             _ => 0,
         }
     }
@@ -104,14 +119,18 @@ impl NoticeKind {
             Self::Unassigned { epoch: 0, .. }
             | Self::Accepted { .. }
             | Self::Ended { .. }
+            | Self::InputRequested { .. }
             | Self::Queued { .. } => NoticeClass::OwnJob,
             Self::Assigned { .. }
             | Self::Unassigned { .. }
             | Self::ApprovalRequested { .. }
             | Self::OfferRequested { .. }
             | Self::PriceAgreed { .. }
+            | Self::InputProvided { .. }
             | Self::OfferLost { .. } => NoticeClass::Work,
-            Self::OfferReceived { .. } | Self::Message { .. } => NoticeClass::FromOthers,
+            Self::OfferReceived { .. } | Self::Progress { .. } | Self::Message { .. } => {
+                NoticeClass::FromOthers
+            }
         }
     }
 
@@ -127,7 +146,10 @@ impl NoticeKind {
             | Self::OfferRequested { job, .. }
             | Self::OfferReceived { job, .. }
             | Self::PriceAgreed { job, .. }
-            | Self::OfferLost { job, .. } => Some(*job),
+            | Self::OfferLost { job, .. }
+            | Self::Progress { job, .. }
+            | Self::InputRequested { job, .. }
+            | Self::InputProvided { job, .. } => Some(*job),
             Self::Message { .. } => None,
         }
     }
@@ -147,8 +169,8 @@ pub struct Delivery {
     #[serde(default)]
     pub at: Timestamp,
     pub url: String,
-    /// What it is about. A message's text is only in the notice and is read from there at each
-    /// attempt.
+    /// What it is about. The text of a message or report is only in the notice and is read from
+    /// there at each attempt.
     #[serde(rename = "news")]
     pub kind: NoticeKind,
     pub attempts: u32,
@@ -160,9 +182,9 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Whether it carries the text of a message, as rows of older versions do.
+    /// Whether it carries the text of its notice, as rows of older versions do.
     pub fn has_text(&self) -> bool {
-        matches!(&self.kind, NoticeKind::Message { body, .. } if !body.is_empty())
+        self.kind.content_bytes() > 0
     }
 
     /// The notice it is a copy of, as far as encoding needs it.

@@ -74,6 +74,13 @@ pub enum Refusal {
         #[serde(rename = "is")]
         epoch: u32,
     },
+    #[error(
+        "the requester cannot answer: it is not registered, or its protocol has no way to; finish without \
+         an answer, or report a failure"
+    )]
+    RequesterCannotAnswer,
+    #[error("one job may have at most {max} of these, and limited content; report the result")]
+    TooManyReports { max: u32 },
     #[error("the offer has expired")]
     OfferExpired,
     #[error(
@@ -217,6 +224,8 @@ impl Refusal {
             | Self::DeadlineTooSoon
             | Self::WrongState { .. }
             | Self::OtherAssignment { .. }
+            | Self::RequesterCannotAnswer
+            | Self::TooManyReports { .. }
             | Self::OfferExpired
             | Self::OfferNotRead
             | Self::TooManyOffers { .. }

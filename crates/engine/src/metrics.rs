@@ -100,7 +100,8 @@ fn end_state_name(state: State) -> &'static str {
         | State::Negotiating
         | State::Deferred { .. }
         | State::Assigned
-        | State::Running => "other",
+        | State::Running
+        | State::InputRequired { .. } => "other",
     }
 }
 

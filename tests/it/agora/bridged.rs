@@ -106,6 +106,43 @@ async fn a_free_skill_is_begun_at_once_and_its_result_is_signed_for_the_worker()
 }
 
 #[tokio::test]
+async fn parts_of_a_worker_of_another_protocol_are_partial_results_signed_for_it() {
+    let bridge = Bridge::build("0", None).await;
+    let Bridge { hub, alice, alice_reads, worker, alias } = &bridge;
+    let request = alice.request(SUMMARIZE, json!({}));
+    hub.tell_to(&alias.did(), &request).await.expect(202);
+    let work = bridge.work().await;
+    let job = work[0]["job_id"].as_str().expect("an id");
+    let path = format!("/v1/jobs/{job}/parts");
+    for page in 1..=2 {
+        let part = json!({"artifact": {"page": page}});
+        hub.post(&path, Some(&worker.key), &part).await.expect(200);
+        let told = hub.newest(alice_reads).await;
+        bridge.assert_held(&told).await;
+        assert_eq!(told["type"], "RESULT");
+        let payload =
+            json!({"request_id": request.id, "status": "partial", "data": {"page": page}});
+        assert_eq!(told["payload"], payload);
+        assert_eq!(hub.state_of(alice_reads, &request.id).await, "PROCESSING");
+    }
+    // This protocol has no message for progress alone, and the trace says so.
+    let path = format!("/v1/jobs/{job}/progress");
+    hub.post(&path, Some(&worker.key), &json!({"fraction": 0.9})).await.expect(200);
+    let trace = hub.get(&format!("/v1/jobs/{job}/trace"), Some(&worker.key)).await.expect(200);
+    let hops = trace.at("/hops");
+    let hop = hops.as_array().expect("hops").iter().find(|hop| hop["what"] == "progress");
+    let note = &hop.expect("a hop")["notes"][0];
+    let expected = (json!("/fraction"), json!("dropped"), json!("agora has no field for it"));
+    assert_eq!((note["field"].clone(), note["fate"].clone(), note["why"].clone()), expected);
+    // A key that only signs cannot answer, so its worker may not ask.
+    let path = format!("/v1/jobs/{job}/ask");
+    let refused = hub.post(&path, Some(&worker.key), &json!({"text": "which?"})).await;
+    assert_eq!(refused.status, 409, "{}", refused.text);
+    hub.report(worker, job, "SUCCESS", "0").await.expect(200);
+    assert_eq!(kinds(&hub.letters(alice_reads).await), ["RESULT", "RESULT", "RESULT"]);
+}
+
+#[tokio::test]
 async fn a_price_becomes_an_offer_and_is_held_and_paid_like_any_other() {
     let bridge = Bridge::build("0.50", None).await;
     let Bridge { hub, alice, alice_reads, worker, alias } = &bridge;

@@ -57,10 +57,13 @@ const ACTIONS: &[Action] = &[
     ] },
     // Any agent able to do it, but never the requester.
     Action { name: "bid", cells: "nnny-n", routes: &["POST /v1/jobs/{id}/offers"] },
-    Action { name: "accept an offer", cells: "nnynnn", routes: &["POST /v1/jobs/{id}/accept"] },
+    Action { name: "accept an offer, or answer a question", cells: "nnynnn", routes: &[
+        "POST /v1/jobs/{id}/accept", "POST /v1/jobs/{id}/answer",
+    ] },
     Action { name: "accept, decline and report, as the worker", cells: "nnnyn-", routes: &[
         "POST /registry/results", "POST /results", "POST /v1/jobs/{id}/result",
-        "POST /v1/jobs/{id}/decline", "POST /openclaw/collaborations/{id}/response",
+        "POST /v1/jobs/{id}/decline", "POST /v1/jobs/{id}/progress", "POST /v1/jobs/{id}/parts",
+        "POST /v1/jobs/{id}/ask", "POST /openclaw/collaborations/{id}/response",
         "POST /openclaw/collaborations/{id}/approve", "POST /openclaw/collaborations/{id}/result",
     ] },
     Action { name: "transfer from an account", cells: "nynnnn", routes: &[

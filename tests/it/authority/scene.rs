@@ -68,6 +68,10 @@ impl Scene {
         let reply = Self::hire(&hub, &requester, &worker, json!({})).await;
         let (job, uuid) =
             (reply.str("/job_id"), reply.header("rialto-job").expect("our id").to_owned());
+        if row.route.ends_with("/answer") {
+            let (path, question) = (format!("/v1/jobs/{uuid}/ask"), json!({"text": "which?"}));
+            hub.post(&path, Some(&worker.key), &question).await.expect(200);
+        }
         let offered = Self::offered(&hub, &requester, &worker).await;
         let addressed = Self::addressed(&hub).await;
         let speaker = Key::of(1);

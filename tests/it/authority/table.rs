@@ -153,6 +153,22 @@ fn taken(scene: &Scene) -> Value {
     json!({"agent": scene.worker.id})
 }
 
+fn progress(_: &Scene) -> Value {
+    json!({"fraction": 0.5})
+}
+
+fn part(_: &Scene) -> Value {
+    json!({"artifact": {}})
+}
+
+fn question(_: &Scene) -> Value {
+    json!({"text": "which?"})
+}
+
+fn answer(_: &Scene) -> Value {
+    json!({"text": "this"})
+}
+
 fn done(_: &Scene) -> Value {
     json!({"ok": true, "output": {}})
 }
@@ -348,6 +364,10 @@ pub const TABLE: &[Row] = &[
     send("POST /v1/jobs/{id}/offers", offer, [401, 404, 404, 201, 404, 403]),
     send("POST /v1/jobs/{id}/accept", taken, ASKED),
     get("GET /v1/work", AGENTS),
+    send("POST /v1/jobs/{id}/progress", progress, WORKER),
+    send("POST /v1/jobs/{id}/parts", part, WORKER),
+    send("POST /v1/jobs/{id}/ask", question, WORKER),
+    send("POST /v1/jobs/{id}/answer", answer, ASKED),
     send("POST /v1/jobs/{id}/result", done, WORKER),
     send("POST /v1/jobs/{id}/decline", nothing, WORKER),
     get("GET /v1/ledger", AGENTS_AND_OPERATOR),

@@ -5,6 +5,7 @@ mod blocks;
 pub mod bridge;
 mod bridged_hires;
 mod bridged_others;
+mod bridged_questions;
 mod bridged_webhooks;
 mod bridged_work;
 mod bridged_workers;

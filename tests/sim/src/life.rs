@@ -9,6 +9,7 @@ use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::confusables::Confusables;
 use rialto_core::idempotency::SavedSize;
+use rialto_core::job::progress::ProgressLimits;
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::Rules;
@@ -246,6 +247,8 @@ fn rules(dice: &mut Dice) -> Rules {
         invitations_max: dice.of([6, 10_000]),
         attempts_max: dice.of([3, 4, 16]),
         assignments_before_backoff: 2,
+        answer_timeout: Millis(dice.of([5_000, 120_000])),
+        progress: ProgressLimits { reports: 3, questions: 2, ..ProgressLimits::default() },
         agents_per_owner_max: dice.of([3, 100]),
         open_jobs_max: dice.of([4, 100]),
         memory: MemoryLimits {

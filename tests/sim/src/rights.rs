@@ -14,11 +14,11 @@ use rialto_core::agent::key::Holder;
 use rialto_core::answer::Answer;
 use rialto_core::changes::Changes;
 use rialto_core::command::{
-    AcceptedOffer, Approver, Canceller, Command, JobRef, Registration, ReportResult,
+    AcceptedOffer, AnswerQuestion, Approver, Canceller, Command, JobRef, Registration, ReportResult,
 };
 use rialto_core::envelope::{Envelope, Proof};
 use rialto_core::id::{AgentId, JobId};
-use rialto_core::job::{Job, Requester, Selection, State};
+use rialto_core::job::{Job, Requester, Selection};
 use rialto_core::testkit::TestHub;
 
 /// How far a command may go in the state before it is decided. A field that is not set is no limit.
@@ -130,6 +130,13 @@ fn posted(scene: &TestHub, new_agent: Option<&Registration>, command: &Command) 
 fn against(scene: &TestHub, command: &Command) -> Option<&'static str> {
     match command {
         Command::ReportResult(said) => report(scene, said),
+        Command::ReportProgress(order) => {
+            worker(scene, &order.job, order.by).or_else(|| turn(scene, &order.job, order.epoch))
+        }
+        Command::AskQuestion(order) => {
+            worker(scene, &order.job, order.by).or_else(|| turn(scene, &order.job, order.epoch))
+        }
+        Command::AnswerQuestion(order) => answer(scene, order),
         Command::Start { job, by } | Command::Respond { job, by, .. } => worker(scene, job, *by),
         Command::Defer { job, by, .. } => worker(scene, job, *by),
         Command::Decline { job, by, epoch, .. } => {
@@ -186,7 +193,7 @@ fn found(scene: &TestHub, wanted: &JobRef) -> Option<Arc<Job>> {
 }
 
 fn is_in_hand_of(scene: &TestHub, id: JobId, agent: AgentId) -> bool {
-    let held = |job: &Arc<Job>| matches!(job.state, State::Assigned | State::Running);
+    let held = |job: &Arc<Job>| job.state.is_assigned();
     let job = scene.store.rows.jobs.get(&id).filter(|job| held(job));
     job.is_some_and(|job| job.worker() == Some(agent))
 }
@@ -214,6 +221,14 @@ fn offer(scene: &TestHub, wanted: &JobRef, by: AgentId) -> Option<&'static str> 
         return Some("a price for a job that has ended");
     }
     job.is_requested_by(by).then_some("a price for a job of its own")
+}
+
+fn answer(scene: &TestHub, order: &AnswerQuestion) -> Option<&'static str> {
+    let job = found(scene, &order.job)?;
+    if job.open_question().is_none() {
+        return Some("answered without an open question");
+    }
+    (!job.is_requested_by(order.by)).then_some("answered by an agent that is not the requester")
 }
 
 fn accept(scene: &TestHub, wanted: &JobRef, by: AgentId) -> Option<&'static str> {

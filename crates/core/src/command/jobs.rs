@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use crate::alias::{Digest, Protocol};
 use crate::id::{AgentId, JobId};
+use crate::job::progress::ProgressUpdate;
 use crate::job::{Cause, Policy, Requester, Selection};
 use crate::money::Credits;
 use crate::price_step::PriceStep;
@@ -171,6 +172,39 @@ pub enum OfferRef {
     Price { by: AgentId, price: Credits },
     /// By the offering agent alone, if it made only one offer.
     Only { by: AgentId },
+}
+
+/// A worker's progress in an assigned job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportProgress {
+    pub job: JobRef,
+    pub by: AgentId,
+    /// Which assignment of the job is meant, if the caller knows.
+    pub epoch: Option<u32>,
+    pub update: ProgressUpdate,
+}
+
+/// A worker's question about an assigned job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskQuestion {
+    pub job: JobRef,
+    pub by: AgentId,
+    /// Which assignment of the job is meant, if the caller knows.
+    pub epoch: Option<u32>,
+    pub text: String,
+    /// JSON Schema of the answer, as text.
+    pub schema: Option<String>,
+}
+
+/// A requester's answer to a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerQuestion {
+    pub job: JobRef,
+    pub by: AgentId,
+    /// The number of the question, if the caller knows; otherwise the open one is meant.
+    pub question: Option<u32>,
+    /// JSON text.
+    pub input: String,
 }
 
 /// A worker's report about an assigned job.

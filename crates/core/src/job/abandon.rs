@@ -22,6 +22,7 @@ pub fn is_sole_invitee(job: &Job, by: AgentId) -> bool {
 pub fn assign_sole_invitee(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
     let Some(owner) = draft.agent(by).map(|agent| agent.owner) else { return };
     let fair_time = grace_period::period_for(draft, job, by);
+    job.progress.restart();
     job.epoch += 1;
     job.acceptance.accepted_at = Some(job.request.opened_at);
     job.state = State::Running;
@@ -86,7 +87,7 @@ fn decline_or_fail(
     }
     let AbandonJob { mut cause, refused, text, .. } = order;
     match job.state {
-        State::Assigned | State::Running if job.worker() == Some(by) => {
+        state if state.is_assigned() && job.worker() == Some(by) => {
             // An agent that accepted the job is responsible for its failure.
             if !cause.is_worker_failure() {
                 cause = Cause::Execution;
@@ -118,7 +119,7 @@ fn return_assigned_job(
     let AbandonJob { cause, refused, text, .. } = order;
     // An agent that lost an auction can still name the job but may not act on it.
     let holds = job.worker() == Some(by);
-    if !holds || !matches!(job.state, State::Assigned | State::Running) {
+    if !holds || !job.state.is_assigned() {
         return Err(Refusal::WrongState { state: job.state });
     }
     if refused {

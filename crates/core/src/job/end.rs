@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Assignment, Cause, Job, JobResult, Requester, Selection, State, abandon, acceptance, backoff,
-    grace_period, offer, open, work,
+    grace_period, offer, open, question, work,
 };
 use crate::agent::{Agent, market_totals};
 use crate::alias::{ClaimTarget, claim};
@@ -258,7 +258,7 @@ fn notify_requester(draft: &mut Draft<'_>, job: &Job) {
     }
 }
 
-/// Cancels a job, unless a worker has started.
+/// Cancels a job, unless a worker has started and does not wait for an answer.
 pub fn cancel(
     draft: &mut Draft<'_>,
     wanted: &JobRef,
@@ -277,7 +277,9 @@ pub fn cancel(
     if !allowed {
         return Err(Refusal::NotFound);
     }
-    if job.state.is_final() || job.has_started() && !freely {
+    // A worker that waits for an answer may be told that there will be none.
+    let waits = matches!(job.state, State::InputRequired { .. });
+    if job.state.is_final() || job.has_started() && !freely && !waits {
         return Err(Refusal::WrongState { state: job.state });
     }
     let text = match by {
@@ -296,7 +298,8 @@ pub fn cancel(
     answer
 }
 
-/// Something about the job is due: a lease, a deadline, an auction, the end of a deferral.
+/// Something about the job is due: a lease, a deadline, an auction, an answer, the end of a
+/// deferral.
 pub fn handle_due(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
     let Some(mut job) = draft.job(id).cloned() else { return Ok(Answer::Done) };
     if job.due_at().is_none_or(|due| draft.now < due) {
@@ -309,6 +312,7 @@ pub fn handle_due(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
         {
             offer::close_auction(draft, job)
         }
+        State::InputRequired { .. } => question::expire(draft, job),
         State::Queued if !past_deadline => backoff::handle_elapsed(draft, job),
         State::Deferred { .. } if !past_deadline => {
             let again = job.assignment.map(|turn| crate::world::skills::Candidate {
@@ -360,7 +364,7 @@ fn handle_no_response(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result
 /// The operator takes a job away from its worker and assigns it to the next.
 pub fn requeue(draft: &mut Draft<'_>, wanted: &JobRef) -> Result<Answer, Refusal> {
     let mut job = work::find_job(draft, wanted).ok_or(Refusal::NotFound)?;
-    if !matches!(job.state, State::Assigned | State::Running | State::Deferred { .. }) {
+    if !job.state.is_assigned() && !matches!(job.state, State::Deferred { .. }) {
         return Err(Refusal::WrongState { state: job.state });
     }
     if let Some(worker) = job.worker() {

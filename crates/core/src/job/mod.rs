@@ -11,6 +11,8 @@ pub mod grace_period;
 pub mod offer;
 pub mod open;
 pub mod price_agreement;
+pub mod progress;
+pub mod question;
 pub mod readiness;
 pub mod request;
 pub mod select;
@@ -29,6 +31,8 @@ use crate::price_step::PriceStep;
 use crate::time::{Millis, Timestamp};
 pub use backoff::Backoff;
 pub use offer::Offer;
+pub use progress::Progress;
+pub use question::Question;
 pub use select::Selection;
 
 /// One piece of work and everything the hub knows about it. Its row is flat ([`stored`]).
@@ -47,6 +51,9 @@ pub struct Job {
     pub epoch: u32,
     pub assignment: Option<Assignment>,
     pub acceptance: Acceptance,
+    pub progress: Progress,
+    /// The workers' questions to the requester, in order. Only the last may lack an answer.
+    pub questions: Vec<Question>,
     /// The requester was answered that the job has to wait, so it is notified of the end.
     pub pending: bool,
     pub result: Option<JobResult>,
@@ -274,6 +281,10 @@ pub enum State {
     },
     Assigned,
     Running,
+    /// The worker waits for an answer of the requester until then.
+    InputRequired {
+        until: Timestamp,
+    },
     Completed,
     Failed,
     Expired,
@@ -289,16 +300,22 @@ impl State {
         matches!(self, Completed | Failed | Expired | Cancelled | Withdrawn)
     }
 
+    /// Whether a worker has the job and may report about it.
+    pub fn is_assigned(self) -> bool {
+        matches!(self, Self::Assigned | Self::Running | Self::InputRequired { .. })
+    }
+
     /// The state table: which state may follow which.
     pub fn may_become(self, next: Self) -> bool {
         use State::*;
         match self {
-            Open => true,
-            Queued => !matches!(next, Open | Running | Completed),
-            Negotiating => !matches!(next, Open | Running | Completed),
-            Deferred { .. } => !matches!(next, Open | Completed),
+            Open => !matches!(next, InputRequired { .. }),
+            Queued | Negotiating => {
+                !matches!(next, Open | Running | InputRequired { .. } | Completed)
+            }
+            Deferred { .. } => !matches!(next, Open | InputRequired { .. } | Completed),
             Assigned => !matches!(next, Open),
-            Running => !matches!(next, Open | Negotiating | Withdrawn),
+            Running | InputRequired { .. } => !matches!(next, Open | Negotiating | Withdrawn),
             Completed | Failed | Expired | Cancelled | Withdrawn => false,
         }
     }
@@ -357,6 +374,8 @@ pub enum Cause {
     /// the job timed out or that the worker left.
     #[serde(rename = "NoFairTime")]
     WithinGracePeriod,
+    /// The requester did not answer the worker's question.
+    NoAnswer,
 }
 
 impl Cause {
@@ -377,7 +396,8 @@ impl Job {
             text(report.and_then(|report| report.text.as_ref())),
             text(report.and_then(|report| report.meta.as_ref())),
         ];
-        self.request.input.len() + self.request.meta.len() + told.iter().sum::<usize>()
+        let asked = self.question_bytes() + text(self.progress.text.as_ref());
+        self.request.input.len() + self.request.meta.len() + asked + told.iter().sum::<usize>()
     }
 
     /// The skill names under which the work may be offered; the first is the requested one.
@@ -401,7 +421,7 @@ impl Job {
     pub fn due_at(&self) -> Option<Timestamp> {
         let own = match self.state {
             state if state.is_final() => return None,
-            State::Deferred { until } => until,
+            State::Deferred { until } | State::InputRequired { until } => until,
             State::Negotiating => match self.selection {
                 Selection::Auction { closes } => closes,
                 _ => self.request.deadline,
@@ -412,10 +432,10 @@ impl Job {
         Some(own.min(self.request.deadline))
     }
 
-    /// The worker of a job that is assigned, running or deferred by that worker.
+    /// The worker of a job that is assigned to it or deferred by it.
     pub fn active_worker(&self) -> Option<AgentId> {
-        let held = matches!(self.state, State::Assigned | State::Running | State::Deferred { .. });
-        self.worker().filter(|_| held)
+        let is_held = self.state.is_assigned() || matches!(self.state, State::Deferred { .. });
+        self.worker().filter(|_| is_held)
     }
 
     /// The price agreed with this worker, if it was chosen before.
@@ -459,11 +479,13 @@ impl Job {
         self.acceptance.worker_job_id = None;
         self.acceptance.ready_at = None;
         self.acceptance.promised = self.request.wanted_by;
+        self.progress.restart();
     }
 
     /// Whether a worker may have started, so that the job cannot simply be cancelled.
     pub fn has_started(&self) -> bool {
-        self.state == State::Running || self.assignment.is_some_and(|turn| turn.handed_over)
+        matches!(self.state, State::Running | State::InputRequired { .. })
+            || self.assignment.is_some_and(|turn| turn.handed_over)
     }
 
     /// Whether a worker is working on it or has accepted it.

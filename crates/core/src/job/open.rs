@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::readiness::Readiness;
 use super::{
-    Acceptance, AgreedPrice, Assignment, Candidates, Job, Links, Payment, Request, Requester,
-    Selection, State, acceptance, grace_period, offer, readiness, select,
+    Acceptance, AgreedPrice, Assignment, Candidates, Job, Links, Payment, Progress, Request,
+    Requester, Selection, State, acceptance, grace_period, offer, readiness, select,
 };
 use crate::agent::{market_totals, suspension};
 use crate::alias::{ClaimTarget, Digest, claim};
@@ -167,6 +167,8 @@ pub fn new_job(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
         },
         epoch: 0,
         assignment: None,
+        progress: Progress::default(),
+        questions: Vec::new(),
         acceptance: Acceptance { promised: order.wanted_by, ..Acceptance::default() },
         pending: order.policy.presence_first,
         result: None,
@@ -242,6 +244,7 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
         job.acceptance.worker_job_id.filter(|_| job.worker() == Some(chosen.agent));
     job.acceptance.promised = job.request.wanted_by.or(takes.map(|takes| draft.now.plus(takes)));
     job.candidates.pending_assignment = None;
+    job.progress.restart();
     job.epoch += 1;
     job.state = State::Assigned;
     job.assignment = Some(Assignment {

@@ -11,8 +11,8 @@ use uuid::Uuid;
 
 use super::{
     Acceptance, AgreedPrice, Assignment, AuctionRound, Backoff, Candidates, DEFAULT_PRIORITY, Job,
-    JobResult, Links, Offer, Payment, PendingAssignment, Policy, Request, Requester, Selection,
-    State,
+    JobResult, Links, Offer, Payment, PendingAssignment, Policy, Progress, Question, Request,
+    Requester, Selection, State,
 };
 use crate::alias::{Digest, Protocol};
 use crate::id::{AgentId, JobId, OwnerId};
@@ -98,6 +98,10 @@ struct StoredJob<'a> {
     before_asked: Option<JobId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     before_worked: Option<JobId>,
+    #[serde(default, skip_serializing_if = "is_empty_progress")]
+    progress: Cow<'a, Progress>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    questions: Cow<'a, [Question]>,
 }
 
 fn default_priority() -> u8 {
@@ -114,6 +118,10 @@ fn is_zero(count: &u64) -> bool {
 
 fn is_empty<T: Clone>(list: &Cow<'_, [T]>) -> bool {
     list.is_empty()
+}
+
+fn is_empty_progress(progress: &Cow<'_, Progress>) -> bool {
+    progress.is_empty()
 }
 
 fn borrow(text: &Option<String>) -> Option<Cow<'_, str>> {
@@ -172,6 +180,8 @@ impl Serialize for Job {
             hops: request.hops,
             before_asked: links.previous_requested,
             before_worked: links.previous_worked,
+            progress: Cow::Borrowed(&self.progress),
+            questions: Cow::Borrowed(&self.questions),
         };
         row.serialize(serializer)
     }
@@ -230,6 +240,8 @@ impl<'de> Deserialize<'de> for Job {
                 promised: row.promised,
                 worker_job_id: row.called,
             },
+            progress: row.progress.into_owned(),
+            questions: row.questions.into_owned(),
             pending: row.pending,
             result: row.report.map(Cow::into_owned),
             ended_at: row.ended_at,

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::progress::{ProgressUpdate, ResultPart};
 use super::readiness::Readiness;
 use super::{
-    Cause, Job, JobResult, Requester, Selection, State, abandon, acceptance, backoff, end,
-    grace_period, open, request, select,
+    Cause, Job, JobResult, Selection, State, abandon, acceptance, backoff, end, grace_period, open,
+    progress, request, select,
 };
 use crate::agent::{market_totals, presence};
 use crate::alias::{ClaimTarget, claim};
@@ -49,26 +50,33 @@ pub fn find_assigned_job(draft: &Draft<'_>, wanted: &JobRef, by: AgentId) -> Res
     find_job(draft, wanted).filter(|job| job.worker() == Some(by)).ok_or(Refusal::NotFound)
 }
 
+/// The worker has the job, even if it waits for an answer.
 fn ensure_assigned(job: &Job) -> Result<(), Refusal> {
+    if job.state.is_assigned() { Ok(()) } else { Err(Refusal::WrongState { state: job.state }) }
+}
+
+/// The worker has the job and waits for nothing.
+pub fn ensure_at_work(job: &Job) -> Result<(), Refusal> {
     match job.state {
         State::Assigned | State::Running => Ok(()),
-        is => Err(Refusal::WrongState { state: is }),
+        state => Err(Refusal::WrongState { state }),
     }
 }
 
 /// A report about an earlier assignment never applies to this one, even if the job returned to the
 /// same worker in between.
-fn ensure_epoch(job: &Job, epoch: Option<u32>) -> Result<(), Refusal> {
-    match epoch.is_none_or(|epoch| epoch == job.epoch) {
-        true => Ok(()),
-        false => Err(Refusal::OtherAssignment { epoch: job.epoch }),
+pub fn ensure_epoch(job: &Job, epoch: Option<u32>) -> Result<(), Refusal> {
+    if epoch.is_none_or(|epoch| epoch == job.epoch) {
+        Ok(())
+    } else {
+        Err(Refusal::OtherAssignment { epoch: job.epoch })
     }
 }
 
 /// The worker has the job and will report later; the requester is answered that it has to wait.
 pub fn start(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answer, Refusal> {
     let mut job = find_assigned_job(draft, wanted, by)?;
-    ensure_assigned(&job)?;
+    ensure_at_work(&job)?;
     message::knows_work(draft, by);
     if job.acceptance.accepted_at.is_none() {
         acceptance::mark_accepted(draft, &mut job, None);
@@ -116,7 +124,7 @@ pub fn report_result(draft: &mut Draft<'_>, report: ReportResult) -> Result<Answ
         grace_period::mark_received(&mut job, draft.now);
     }
     if !report.is_final {
-        return forward_partial_result(draft, job);
+        return report_part(draft, job, report.output.unwrap_or_default());
     }
     let price = job.assignment.map_or(Credits::ZERO, |assignment| assignment.price);
     let earned = earned_amount(&job, report.cost).min(job.payment.held);
@@ -143,21 +151,18 @@ pub fn report_result(draft: &mut Draft<'_>, report: ReportResult) -> Result<Answ
     end::finish(draft, job, state, result)
 }
 
-/// Forwards a partial result unchanged; the job goes on.
-fn forward_partial_result(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
-    if let Requester::Agent(requester) = job.request.requester {
-        if message::is_inbox_full(draft, requester) {
-            return Err(Refusal::InboxFull);
-        }
-        draft.forward_original(requester);
-    }
+/// Adds a part of the result to the log; the job goes on.
+fn report_part(draft: &mut Draft<'_>, mut job: Job, content: String) -> Result<Answer, Refusal> {
+    ensure_at_work(&job)?;
     // The first part is also the first notice that the work has started.
     let was_running = draft.job(job.id).is_some_and(|job| job.state == State::Running);
     if !was_running {
         draft.add_event(Event::JobStarted { job: job.id });
     }
     job.state = State::Running;
-    draft.add_event(Event::JobProgressed { job: job.id });
+    progress::renew_lease(draft, &mut job);
+    let part = Some(ResultPart { content, append: false });
+    progress::add_to_log(draft, &mut job, ProgressUpdate { part, ..ProgressUpdate::default() })?;
     Ok(put(draft, job))
 }
 
@@ -203,7 +208,7 @@ pub fn defer(
     until: Timestamp,
 ) -> Result<Answer, Refusal> {
     let mut job = find_assigned_job(draft, wanted, by)?;
-    ensure_assigned(&job)?;
+    ensure_at_work(&job)?;
     message::knows_work(draft, by);
     let until = backoff::extend_deferral(draft, &mut job, until);
     grace_period::mark_received(&mut job, draft.now);
@@ -240,7 +245,8 @@ pub fn hand_over(draft: &mut Draft<'_>, agent: AgentId, jobs: &[JobId]) -> Answe
     Answer::Jobs(given)
 }
 
-fn hand_over_one(job: &mut Job, now: Timestamp) {
+/// The worker has the job, so it can no longer be withdrawn.
+pub fn hand_over_one(job: &mut Job, now: Timestamp) {
     grace_period::mark_received(job, now);
     if let Some(turn) = &mut job.assignment {
         turn.handed_over = true;
@@ -261,7 +267,7 @@ pub fn mark_pending(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal>
 /// requested.
 pub fn handle_unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Result<Answer, Refusal> {
     let mut job = draft.job(id).cloned().ok_or(Refusal::NotFound)?;
-    if job.epoch != epoch || ensure_assigned(&job).is_err() {
+    if job.epoch != epoch || ensure_at_work(&job).is_err() {
         return Ok(Answer::Done);
     }
     if let Some(worker) = job.worker() {
@@ -359,7 +365,8 @@ fn may_reassign(draft: &Draft<'_>, job: &Job) -> bool {
     draft.now < job.request.deadline && patient
 }
 
-fn put(draft: &mut Draft<'_>, job: Job) -> Answer {
+/// Writes the job and answers with it.
+pub fn put(draft: &mut Draft<'_>, job: Job) -> Answer {
     draft.put_job(job.clone());
     Answer::Job { job: Arc::new(job), repeated: false }
 }

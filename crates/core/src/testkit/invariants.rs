@@ -5,6 +5,7 @@
 
 mod backoff;
 mod customers;
+mod dialogue;
 mod discovery;
 mod economy;
 mod end_notices;
@@ -74,6 +75,7 @@ pub struct Invariants {
     economy: economy::EconomyChecks,
     work: work::WorkChecks,
     published: market_records::MarketChecks,
+    dialogue: dialogue::DialogueChecks,
     /// When discovery was last checked.
     looked_at: Option<Timestamp>,
 }
@@ -92,6 +94,7 @@ impl Invariants {
         self.work.check(&self.jobs, changes, world);
         self.economy.check(&self.jobs, changes, world, now);
         self.published.check(&self.jobs, changes, world);
+        self.dialogue.check(&self.jobs, changes, world);
         leases::check(&self.jobs, changes, world, now);
         backoff::check(&self.jobs, changes, world, now);
         end_notices::check(changes, world);
@@ -259,7 +262,8 @@ impl Invariants {
             );
             let started =
                 old.state == State::Running || old.assignment.is_some_and(|turn| turn.handed_over);
-            let may = !started || job.policy.cancel_any_time;
+            let waits = matches!(old.state, State::InputRequired { .. });
+            let may = !started || waits || job.policy.cancel_any_time;
             assert!(job.state != State::Cancelled || may, "cancelled after it was started");
         } else {
             let elsewhere = job.request.origin == self.payment_protocol.0
@@ -308,6 +312,7 @@ impl Invariants {
                     | Cause::Policy
                     | Cause::NoWorkerLeft
                     | Cause::WithinGracePeriod
+                    | Cause::NoAnswer
             )
         );
         assert_eq!(counted, !excused && named.payment.payer != Some(owner), "{outcome:?}");
@@ -347,8 +352,13 @@ impl Invariants {
             let by_name =
                 world.job_by_name(job.request.origin, &job.request.foreign_id).map(|job| job.id);
             assert_eq!((by_uuid, by_name), (Some(job.id), Some(job.id)), "found by its ids");
-            let in_hand =
-                matches!(job.state, State::Assigned | State::Running | State::Deferred { .. });
+            let in_hand = matches!(
+                job.state,
+                State::Assigned
+                    | State::Running
+                    | State::InputRequired { .. }
+                    | State::Deferred { .. }
+            );
             let owned = job.assignment.is_some() || job.candidates.pending_assignment.is_some();
             assert_eq!(in_hand, owned, "one worker exactly while assigned");
             let asked = matches!(job.selection, Selection::Invited { .. })

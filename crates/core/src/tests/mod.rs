@@ -142,7 +142,7 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
     let (mut ends, mut kinds, mut passed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let (mut counted, mut uncounted, mut longest) = (0, 0, 0);
     let (mut waits, mut told, mut said) = (BTreeSet::new(), 0, BTreeSet::new());
-    for _ in 0..120 {
+    for _ in 0..160 {
         let steps = walks.new_tree(&mut runner).expect("steps can be made").current();
         let mut scene = steps::opening();
         for step in &steps {
@@ -181,7 +181,7 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
         counted += rows.outcomes.iter().filter(|outcome| outcome.counted).count();
         uncounted += rows.outcomes.iter().filter(|outcome| !outcome.counted).count();
     }
-    let all = ["Assigned", "Deferred", "Negotiating", "Open", "Queued", "Running"];
+    let all = ["Assigned", "Deferred", "InputRequired", "Negotiating", "Open", "Queued", "Running"];
     assert_eq!(passed.iter().collect::<Vec<_>>(), all.iter().collect::<Vec<_>>());
     let all = ["Cancelled", "Completed", "Expired", "Failed", "Withdrawn"];
     assert_eq!(ends.iter().collect::<Vec<_>>(), all.iter().collect::<Vec<_>>());
@@ -210,6 +210,7 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
         "working",
         "free",
         "without a hold",
+        "no answer",
     ];
     assert_eq!(said, all.into(), "every kind of report occurs");
 }
@@ -232,6 +233,7 @@ fn last_words(job: &Job) -> Option<&'static str> {
         Cause::Unusable => report.output.as_ref().map(|_| "an invalid output"),
         Cause::Cancelled => (report.text.as_deref() == Some("because")).then_some("a reason"),
         Cause::Policy => report.meta.as_ref().map(|_| "a refusal with meta"),
+        Cause::NoAnswer => Some("no answer"),
         _ => None,
     }
 }
@@ -365,6 +367,7 @@ fn name(state: State) -> &'static str {
         State::Deferred { .. } => "Deferred",
         State::Assigned => "Assigned",
         State::Running => "Running",
+        State::InputRequired { .. } => "InputRequired",
         State::Completed => "Completed",
         State::Failed => "Failed",
         State::Expired => "Expired",

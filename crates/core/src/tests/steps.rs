@@ -8,13 +8,14 @@ use crate::agent::key::Holder;
 use crate::agent::{Liveness, Terms};
 use crate::alias::Digest;
 use crate::command::{
-    Actor, Command, DeliveryResult, JobRef, MessageIdentity, OfferRef, OfferTerms, Pay,
-    Registration, ReportResult, SuspensionTarget, Timer,
+    Actor, AnswerQuestion, AskQuestion, Command, DeliveryResult, JobRef, MessageIdentity, OfferRef,
+    OfferTerms, Pay, Registration, ReportProgress, ReportResult, SuspensionTarget, Timer,
 };
 use crate::envelope::Envelope;
 use crate::id::AgentId;
 use crate::idempotency::{Idempotency, Principal, Receipt, SavedAnswer};
-use crate::job::{Cause, Job};
+use crate::job::progress::{Fraction, ProgressLimits, ProgressUpdate, ResultPart};
+use crate::job::{Cause, Job, Requester};
 use crate::money::Credits;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
@@ -51,6 +52,9 @@ pub enum Step {
     Accept { job: u8, by: u8, from: u8 },
     Report { job: u8, stray: Option<u8>, ok: bool, cost: u8, cause: u8 },
     Start { job: u8 },
+    Progress { job: u8, stray: Option<u8>, how: u8 },
+    Ask { job: u8, stray: Option<u8>, how: u8 },
+    Answer { job: u8, stray: Option<u8>, how: u8 },
     Decline { job: u8, stray: Option<u8> },
     Defer { job: u8, seconds: u16 },
     MarkPending { job: u8 },
@@ -88,6 +92,10 @@ pub fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(job, by, price, short)| Step::Offer { job, by, price, short }),
         1 => (n(), n(), n()).prop_map(|(job, by, from)| Step::Accept { job, by, from }),
         2 => n().prop_map(|job| Step::Start { job }),
+        1 => (n(), rarely(), n())
+            .prop_map(|(job, stray, how)| Step::Progress { job, stray, how }),
+        2 => (n(), rarely(), n()).prop_map(|(job, stray, how)| Step::Ask { job, stray, how }),
+        2 => (n(), rarely(), n()).prop_map(|(job, stray, how)| Step::Answer { job, stray, how }),
         4 => (n(), rarely()).prop_map(|(job, stray)| Step::Decline { job, stray }),
         2 => (n(), pause()).prop_map(|(job, seconds)| Step::Defer { job, seconds }),
         1 => n().prop_map(|job| Step::MarkPending { job }),
@@ -139,7 +147,7 @@ pub fn step() -> impl Strategy<Value = Step> {
     let words = word(pause()).prop_map(Step::Word);
     let posts = posted(prop_oneof![enrol(), report()]).prop_map(Step::Post);
     prop_oneof![
-        12 => market, 4 => people, 6 => words, 3 => money, 2 => time, 12 => said, 7 => posts
+        13 => market, 4 => people, 6 => words, 3 => money, 2 => time, 12 => said, 7 => posts
     ]
 }
 
@@ -153,6 +161,8 @@ pub fn opening() -> TestHub {
         probation_period: Some(Millis::minutes(10)),
         welcome_grant,
         inbox_messages_max,
+        answer_timeout: Millis::minutes(2),
+        progress: ProgressLimits { reports: 4, questions: 3, ..ProgressLimits::default() },
         ..Rules::default()
     };
     let mut scene = TestHub::with_market(rules, HOME);
@@ -190,6 +200,23 @@ pub fn name_of(job: &Job, at: u8) -> JobRef {
         0 => job.acceptance.worker_job_id.map_or(JobRef::Id(job.id), JobRef::Uuid),
         1 => JobRef::Uuid(job.uuid),
         _ => JobRef::Foreign { origin: job.request.origin, id: job.request.foreign_id.clone() },
+    }
+}
+
+/// Mostly a job that waits for an answer, sometimes any other.
+fn waiting_job_at(scene: &TestHub, at: u8) -> Option<Arc<Job>> {
+    let waits = |job: &&Arc<Job>| job.open_question().is_some();
+    let waiting: Vec<&Arc<Job>> = scene.world.live_jobs().filter(waits).collect();
+    match waiting.is_empty() || at > 230 {
+        true => job_at(scene, at),
+        false => Some(pick(&waiting, at).clone()),
+    }
+}
+
+fn requester_of(job: &Job) -> Option<AgentId> {
+    match job.request.requester {
+        Requester::Agent(agent) => Some(agent),
+        Requester::Guest(_) => None,
     }
 }
 
@@ -270,6 +297,38 @@ impl Step {
             Step::Start { job } => {
                 let found = job_at(scene, job)?;
                 Command::Start { job: name_of(&found, job), by: found.worker()? }
+            }
+            Step::Progress { job, stray, how } => {
+                let found = job_at(scene, job)?;
+                let by = stray.map(|who| agent_at(scene, who)).or(found.worker())?;
+                let epoch =
+                    (how % 4 == 0).then_some(found.epoch.saturating_sub(u32::from(how / 64)));
+                let part =
+                    ResultPart { content: "{}".repeat(usize::from(how % 8)), append: how % 5 == 0 };
+                let update = ProgressUpdate {
+                    fraction: Fraction::from_millionths(u32::from(how) * 5_000),
+                    text: (how % 3 == 0).then(|| "half done".to_owned()),
+                    part: (how % 2 == 0).then_some(part),
+                };
+                let job = name_of(&found, job);
+                Command::ReportProgress(Box::new(ReportProgress { job, by, epoch, update }))
+            }
+            Step::Ask { job, stray, how } => {
+                let found = job_at(scene, job)?;
+                let by = stray.map(|who| agent_at(scene, who)).or(found.worker())?;
+                let epoch =
+                    (how % 8 == 0).then_some(found.epoch.saturating_sub(u32::from(how / 64)));
+                let (text, schema) =
+                    ("which city?".to_owned(), (how % 3 == 0).then(|| "{}".to_owned()));
+                let job = name_of(&found, job);
+                Command::AskQuestion(Box::new(AskQuestion { job, by, epoch, text, schema }))
+            }
+            Step::Answer { job, stray, how } => {
+                let found = waiting_job_at(scene, job)?;
+                let by = stray.map(|who| agent_at(scene, who)).or(requester_of(&found))?;
+                let question = (how % 4 == 0).then_some(u32::from(how / 64));
+                let (job, input) = (name_of(&found, job), format!("{{\"n\":{}}}", how % 2));
+                Command::AnswerQuestion(Box::new(AnswerQuestion { job, by, question, input }))
             }
             Step::Decline { job, stray } => {
                 let found = job_at(scene, job)?;

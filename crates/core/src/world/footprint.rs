@@ -21,7 +21,7 @@ use crate::envelope::{Envelope, Proof};
 use crate::id::{AgentId, OwnerId};
 use crate::idempotency::IdempotencyEntry;
 use crate::job::select::Rotation;
-use crate::job::{Job, Offer, Requester};
+use crate::job::{Job, Offer, Question, Requester};
 use crate::notice::{Delivery, NoticeKind};
 use crate::owner::Owner;
 use crate::refusal::{MemoryBudget, Refusal};
@@ -296,11 +296,20 @@ impl MemorySize for Job {
         let perhaps = optional_text(&self.payment.proof)
             + optional_text(&self.request.callback)
             + optional_text(&self.request.input_error);
+        let dialogue: usize = self.questions.iter().map(MemorySize::memory_bytes).sum();
+        let dialogue = dialogue + optional_text(&self.progress.text);
         // The row and both indexes contain the requester's id for it.
         let texts = text(&self.request.foreign_id) * 3
             + text(&self.request.skill)
             + text(&self.request.input);
-        JOB + texts + text(&self.request.meta) + also + guest + offers + agents + perhaps
+        JOB + texts + text(&self.request.meta) + also + guest + offers + agents + perhaps + dialogue
+    }
+}
+
+impl MemorySize for Question {
+    fn memory_bytes(&self) -> usize {
+        let perhaps = optional_text(&self.schema) + optional_text(&self.answer);
+        size_of::<Self>() + text(&self.text) + perhaps
     }
 }
 
@@ -448,6 +457,9 @@ pub fn is_always_accepted(envelope: &Envelope) -> bool {
             | Command::OpenJob(_)
             | Command::RequestJob(_)
             | Command::Offer { .. }
+            | Command::ReportProgress(_)
+            | Command::AskQuestion(_)
+            | Command::AnswerQuestion(_)
             | Command::UpdateProfile { .. }
             | Command::ReportStatus { .. }
             | Command::ReportReputation { .. }

@@ -1,19 +1,27 @@
-//! Inboxes: positions without gaps, each notice after the previous one, and inbox rows that match.
+//! Inboxes: positions without gaps, each notice after the previous one, and inbox rows that match;
+//! and the logs of reports about jobs, which are notices too.
 
 use std::collections::HashMap;
 
-use rialto_core::id::{AgentId, NoticeId};
+use rialto_core::id::{AgentId, JobId, NoticeId};
+use rialto_core::job::progress::ProgressReport;
 use rialto_core::message::inbox::Inbox;
 use rialto_core::notice::{CompletedDelivery, Delivery, Notice, NoticeKind};
 
 use super::Check;
+use super::jobs::LogEnd;
 use super::registrations::Registrations;
 use super::tables::{IdRule, TableReader};
 use crate::store::StoreError;
 use crate::store::sqlite::{inboxes, notices};
 
 /// Scans all notices in order.
-pub fn check(rows: &mut TableReader<'_>, people: &Registrations) -> Result<Check, StoreError> {
+/// `logs` are the ends of all logs as the jobs name them.
+pub fn check(
+    rows: &mut TableReader<'_>,
+    people: &Registrations,
+    logs: HashMap<JobId, LogEnd>,
+) -> Result<Check, StoreError> {
     let mut walk = InboxScan::default();
     match inboxes::last_written_notice(rows.db) {
         Ok(notice) => walk.written_to = notice,
@@ -30,6 +38,7 @@ pub fn check(rows: &mut TableReader<'_>, people: &Registrations) -> Result<Check
         },
     )?;
     rows.for_each_notice(|notice| walk.check_notice(&notice))?;
+    walk.check_logs(logs);
     let InboxScan { mut check, heads, inboxes: mailboxes, .. } = walk;
     for mailbox in mailboxes.values() {
         let agent = mailbox.agent;
@@ -70,6 +79,7 @@ struct InboxScan {
     check: Check,
     heads: HashMap<AgentId, (u64, NoticeId)>,
     sent: HashMap<AgentId, NoticeId>,
+    logs: HashMap<JobId, LogEnd>,
     inboxes: HashMap<AgentId, Inbox>,
     /// Up to this notice the inbox rows must match the notices.
     written_to: NoticeId,
@@ -81,6 +91,7 @@ impl Default for InboxScan {
             check: Check::new("inbox"),
             heads: HashMap::new(),
             sent: HashMap::new(),
+            logs: HashMap::new(),
             inboxes: HashMap::new(),
             written_to: NoticeId(0),
         }
@@ -88,6 +99,36 @@ impl Default for InboxScan {
 }
 
 impl InboxScan {
+    /// Reports are numbered without gaps, and each names the one before.
+    fn check_report(&mut self, id: NoticeId, job: JobId, report: &ProgressReport) {
+        let (number, bytes, last) = self.logs.get(&job).copied().unwrap_or_default();
+        self.check.require((report.number, report.previous) == (number + 1, last), || {
+            format!(
+                "report {id} of job {job} is number {} after {:?}, not {} after {last:?}",
+                report.number,
+                report.previous,
+                number + 1
+            )
+        });
+        let bytes = bytes + report.update.content_bytes() as u64;
+        self.logs.insert(job, (report.number, bytes, Some(id)));
+    }
+
+    /// Every job names the end of its log.
+    fn check_logs(&mut self, mut named: HashMap<JobId, LogEnd>) {
+        for (job, log) in std::mem::take(&mut self.logs) {
+            let end = named.remove(&job).unwrap_or_default();
+            self.check.require(end == log, || {
+                format!("the log of job {job} ends with {log:?}, but its row says {end:?}")
+            });
+        }
+        for (job, end) in named {
+            self.check.require(end == LogEnd::default(), || {
+                format!("job {job} has no log, but its row says {end:?}")
+            });
+        }
+    }
+
     fn check_notice(&mut self, notice: &Notice) {
         self.check.rows += 1;
         let Notice { id, position, before, .. } = *notice;
@@ -96,6 +137,9 @@ impl InboxScan {
             self.check.require(follows == last, || {
                 format!("message {id} of agent {from} follows {follows:?}, not {last:?}")
             });
+        }
+        if let NoticeKind::Progress { job, report } = &notice.news {
+            self.check_report(id, *job, report);
         }
         let Some(agent) = notice.to else {
             let outside = position == 0 && before.is_none();

@@ -1,9 +1,9 @@
 //! Jobs: each is in a valid state, and every hold ended once and with its job.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use rialto_core::id::{AgentId, JobId, OwnerId};
-use rialto_core::job::{Job, Requester, State};
+use rialto_core::id::{AgentId, JobId, NoticeId, OwnerId};
+use rialto_core::job::{Job, Progress, Requester, State};
 use rialto_core::money::Credits;
 use rusqlite::Connection;
 
@@ -14,6 +14,18 @@ use super::tables::{IdRule, TableReader};
 use super::{Check, negotiated};
 use crate::store::StoreError;
 use crate::store::sqlite::{row, store_error};
+
+/// The end of a job's log of reports, as its row names it: how many there are, their bytes, and the
+/// notice of the newest.
+pub type LogEnd = (u32, u64, Option<NoticeId>);
+
+/// What the scan of all jobs found.
+pub struct JobChecks {
+    pub states: Check,
+    pub holds: Check,
+    /// Jobs that have reports.
+    pub logs: HashMap<JobId, LogEnd>,
+}
 
 /// Sums kept while scanning all jobs.
 struct JobScan<'p> {
@@ -27,6 +39,7 @@ struct JobScan<'p> {
     /// predecessors. In an intact chain that leaves the newest.
     worked: HashMap<AgentId, i128>,
     before: ScratchDb,
+    logs: HashMap<JobId, LogEnd>,
 }
 
 /// Scans live and finished jobs, oldest first.
@@ -36,10 +49,11 @@ pub fn check(
     holds: Check,
     money: &ScratchDb,
     claims: &mut ClaimsAudit,
-) -> Result<(Check, Check), StoreError> {
+) -> Result<JobChecks, StoreError> {
     let states = Check::new("jobs.states");
     let (held, worked, before) = (HashMap::new(), HashMap::new(), ScratchDb::new()?);
-    let mut walk = JobScan { people, states, holds, money, claims, held, worked, before };
+    let logs = HashMap::new();
+    let mut walk = JobScan { people, states, holds, money, claims, held, worked, before, logs };
     let next = rows.next.job.0;
     let both = "SELECT count(*) FROM jobs JOIN archive USING (id)";
     for id in super::query_ids(rows.db, "SELECT id FROM jobs JOIN archive USING (id) LIMIT 100")? {
@@ -73,7 +87,7 @@ pub fn check(
     }
     walk.check_requester_chains(rows.db)?;
     walk.check_totals();
-    Ok((walk.states, walk.holds))
+    Ok(JobChecks { states: walk.states, holds: walk.holds, logs: walk.logs })
 }
 
 impl JobScan<'_> {
@@ -101,12 +115,33 @@ impl JobScan<'_> {
         self.states.require(turn, || {
             format!("the worker of job {id} does not exist or has another owner")
         });
+        if !job.progress.is_empty() {
+            let Progress { reports, bytes, newest, .. } = job.progress;
+            self.logs.insert(id, (reports, bytes, newest));
+        }
+        self.check_questions(job);
         self.claims.check_job(db, job)?;
         if negotiated::is_negotiated(job) {
             negotiated::check_states(&mut self.states, job);
             self.claims.check_negotiated_job(db, job, self.people)?;
         }
         self.check_holds(job)
+    }
+
+    /// Every question but the last is answered, and a job waits exactly for an open one.
+    fn check_questions(&mut self, job: &Job) {
+        let id = job.id;
+        let open = job.questions.iter().filter(|question| question.answer.is_none()).count();
+        let is_last_open = job.questions.last().is_some_and(|last| last.answer.is_none());
+        let waits = matches!(job.state, State::InputRequired { .. });
+        self.states.require(!waits || is_last_open, || {
+            format!("job {id} waits for an answer, but has no open question")
+        });
+        // A question stays open if the job ended or was reassigned before the answer.
+        let of_each_worker = job.questions.iter().map(|question| question.epoch);
+        self.states.require(open <= of_each_worker.collect::<HashSet<_>>().len(), || {
+            format!("job {id} has {open} open questions, more than one of a worker")
+        });
     }
 
     /// Held once, by its payer and at most what was offered; captured what was reported, for the
@@ -167,7 +202,7 @@ impl JobScan<'_> {
             format!("job {id} is live, but has no deadline")
         });
         let in_hand = match job.state {
-            State::Assigned | State::Running => true,
+            State::Assigned | State::Running | State::InputRequired { .. } => true,
             // Deferred by its worker, or for a worker that is not assigned yet.
             State::Deferred { .. } => job.candidates.pending_assignment.is_none(),
             _ => false,

@@ -100,10 +100,10 @@ pub fn audit_file(path: &Path) -> Result<Report, StoreError> {
     let (people, keys, aliases) = registrations::load(&mut rows)?;
     let mut claims = claims::check(&mut rows)?;
     let books = ledger::check(&mut rows, &people)?;
-    let (states, holds) =
+    let jobs::JobChecks { states, holds, logs } =
         jobs::check(&mut rows, &people, books.holds, &books.movements, &mut claims)?;
     let reputation = reputation::check(&mut rows, &people)?;
-    let inbox = inboxes::check(&mut rows, &people)?;
+    let inbox = inboxes::check(&mut rows, &people, logs)?;
     let (checksums, counters) = rows.into_checks()?;
     let [chain, sums, history, transfers] = books.checks;
     let checks = vec![

@@ -40,7 +40,9 @@ pub fn check_holds(check: &mut Check, job: &Job, moved: JobMovements) {
             held == 0
                 || job.candidates.offers.is_empty() && job.candidates.invited.len() == 1 && !unbound
         }
-        State::Assigned | State::Running | State::Deferred { .. } => held == agreed,
+        State::Assigned | State::Running | State::InputRequired { .. } | State::Deferred { .. } => {
+            held == agreed
+        }
         _ => held == 0,
     };
     let state = job.state;

@@ -263,10 +263,10 @@ pub fn encoding_protocol(engine: &Engine, push: &Delivery, job: Option<&Job>) ->
     }
 }
 
-/// Loads the text of a message delivery, which stays in the store until an attempt is made. `None`
+/// Loads the text of a message or report, which stays in the store until an attempt is made. `None`
 /// if it cannot be read, which is logged.
 pub async fn load_message_text(engine: &Engine, push: &Delivery) -> Option<Delivery> {
-    if !matches!(push.kind, NoticeKind::Message { .. }) {
+    if !matches!(push.kind, NoticeKind::Message { .. } | NoticeKind::Progress { .. }) {
         return Some(push.clone());
     }
     match engine.load_row(RowKey::Notice(push.notice)).await {

@@ -5,10 +5,13 @@
 
 use std::sync::Arc;
 
-use rialto_core::id::{EntryId, JobId, OutcomeId, OwnerId};
+use rialto_core::id::{EntryId, JobId, NoticeId, OutcomeId, OwnerId};
 use rialto_core::job::Job;
+use rialto_core::job::progress::ProgressReport;
 use rialto_core::ledger::{Entry, Transfer};
+use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::reputation::Outcome;
+use rialto_core::time::Timestamp;
 
 use super::{Engine, Failure};
 use crate::store::{Reader, Row, RowKey, StoreError};
@@ -30,6 +33,13 @@ pub struct HistoryPage<T> {
 pub enum JobRole {
     Requester,
     Worker,
+}
+
+/// A report about a job, and when it was made.
+#[derive(Clone, Debug)]
+pub struct LoggedReport {
+    pub at: Timestamp,
+    pub report: ProgressReport,
 }
 
 impl Engine {
@@ -73,6 +83,26 @@ impl Engine {
                 let (bytes, before) =
                     (job.content_bytes(), before.map(|id| (RowKey::Job(id), id.0)));
                 Some(WalkStep { found: shown.then_some(job), bytes, before })
+            })
+        })
+        .await
+    }
+
+    /// Reports about one job, newest first, starting with the notice `from`; fewer if they are long.
+    pub async fn reports_of(
+        &self,
+        from: Option<NoticeId>,
+        limit: usize,
+    ) -> Result<HistoryPage<LoggedReport>, Failure> {
+        self.read_store(move |reader| {
+            walk_back(reader, from.map(RowKey::Notice), limit, |row| {
+                let Row::Notice(Notice { at, news: NoticeKind::Progress { report, .. }, .. }) = row
+                else {
+                    return None;
+                };
+                let bytes = report.update.content_bytes();
+                let before = report.previous.map(|id| (RowKey::Notice(id), id.0));
+                Some(WalkStep { found: Some(LoggedReport { at, report: *report }), bytes, before })
             })
         })
         .await

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rialto_core::id::AgentId;
-use rialto_core::notice::{Notice, NoticeKind};
+use rialto_core::notice::Notice;
 
 use super::Engine;
 
-/// Notices buffered for one agent, and the bytes of messages among them.
+/// Notices buffered for one agent, and the bytes of their content.
 const RECENT_NOTICES_MAX: usize = 64;
 const RECENT_BYTES_MAX: usize = 256 << 10;
 
@@ -43,10 +43,7 @@ impl RecentNotices {
 }
 
 fn size(notice: &Notice) -> usize {
-    match &notice.news {
-        NoticeKind::Message { body, .. } => body.len(),
-        _ => 0,
-    }
+    notice.news.content_bytes()
 }
 
 impl LiveInboxes {
@@ -123,6 +120,7 @@ impl Drop for InboxSubscription {
 mod tests {
     use rialto_core::alias::Protocol;
     use rialto_core::id::NoticeId;
+    use rialto_core::notice::NoticeKind;
     use rialto_core::time::Timestamp;
 
     use super::*;

@@ -39,7 +39,7 @@ use crate::metrics::Metrics;
 use crate::random::RandomSource;
 use crate::secret::HubSecret;
 use crate::store::{PageQuery, Reader, Row, RowKey, StoreError};
-pub use history::{HistoryPage, JobRole};
+pub use history::{HistoryPage, JobRole, LoggedReport};
 use inboxes::SeekPoints;
 pub use live_inboxes::InboxSubscription;
 use live_inboxes::LiveInboxes;

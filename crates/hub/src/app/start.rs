@@ -225,6 +225,7 @@ fn start_engine(
         invitations_max: usize::try_from(config.limits.invitations.get()).unwrap_or(usize::MAX),
         attempts_max: config.jobs.max_attempts.get(),
         probation_period: config.limits.unproven_ttl.map(|span| span.millis()),
+        answer_timeout: config.jobs.answer_window.millis(),
         grace_period: config.reputation.fair_time.millis(),
         confusables: adapter::confusables(),
         memory: MemoryLimits {

@@ -151,6 +151,8 @@ settings! {
         lease: Option<NonZeroDuration> = "";
         /// How long offers are collected before one is accepted.
         auction_window: ConfigDuration = "2s";
+        /// How long a requester may take to answer its worker's question.
+        answer_window: NonZeroDuration = "1h";
         /// How many workers a job is assigned to before it fails.
         max_attempts: NonZeroU32 = "16";
     }

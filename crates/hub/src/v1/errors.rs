@@ -110,6 +110,7 @@ impl From<Refusal> for Problem {
             | Refusal::AgentBroken => &AGENT_UNAVAILABLE,
             Refusal::WrongState { .. }
             | Refusal::OtherAssignment { .. }
+            | Refusal::RequesterCannotAnswer
             | Refusal::OfferExpired
             | Refusal::OfferNotRead
             | Refusal::JobNotPaid { .. }
@@ -126,6 +127,7 @@ impl From<Refusal> for Problem {
             | Refusal::PaymentMismatch { .. }
             | Refusal::TooManyBlocked { .. }
             | Refusal::TooManyOffers { .. }
+            | Refusal::TooManyReports { .. }
             | Refusal::OfferAbovePrevious { .. }
             | Refusal::Ambiguous
             | Refusal::WrongParty

@@ -26,6 +26,10 @@ pub fn example_for(field: &str) -> Option<Cow<'static, str>> {
         "/code" | "/message" | "/cause" => {
             r#"{"epoch":1,"ok":false,"code":"EXECUTION_ERROR","message":"out of memory","cause":"execution"}"#
         }
+        "/fraction" | "/text" => r#"{"epoch":1,"fraction":0.5,"text":"half done"}"#,
+        "/artifact" | "/append" => r#"{"epoch":1,"artifact":{"page":1},"append":false}"#,
+        "/schema" => r#"{"epoch":1,"text":"Which city?","schema":{"type":"object"}}"#,
+        "/question" => r#"{"question":1,"text":"Lugano"}"#,
         "/epoch" | "/reason" => r#"{"epoch":1,"reason":"too much to do"}"#,
         "/id" | "/skill" | "/input" | "/budget" | "/callback" | "/deadline" | "/select" => {
             r#"{"skill":"analyze_text","input":{"text":"hello"},"budget":0.10,"select":"best"}"#

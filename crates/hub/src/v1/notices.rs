@@ -5,6 +5,7 @@ use rialto_core::notice::{Notice, NoticeKind};
 use rialto_engine::{Engine, Failure};
 use rialto_protocols::kit::raw_json;
 
+use super::jobs::progress::report_members;
 use super::json_object::JsonObject;
 use super::public_ids::PublicIds;
 use super::response::format_time;
@@ -53,6 +54,16 @@ impl NoticeView {
             NoticeKind::Message { from, body, .. } => {
                 members.with("from", from.map(|from| from.0)).with("body", raw_json::verbatim(body))
             }
+            NoticeKind::Progress { report, .. } => {
+                let members = members.with("number", report.number).with("epoch", report.epoch);
+                report_members(members, &report.update)
+            }
+            NoticeKind::InputRequested { question, until, .. } => {
+                members.with("question", question).with("until", format_time(*until))
+            }
+            NoticeKind::InputProvided { epoch, question, .. } => {
+                members.with("epoch", epoch).with("question", question)
+            }
             NoticeKind::OfferReceived { place, .. }
             | NoticeKind::PriceAgreed { place, .. }
             | NoticeKind::OfferLost { place, .. } => members.with("offer", place),
@@ -77,6 +88,9 @@ pub fn kind_name(news: &NoticeKind) -> &'static str {
         NoticeKind::OfferReceived { .. } => "offered",
         NoticeKind::PriceAgreed { .. } => "price_taken",
         NoticeKind::OfferLost { .. } => "offer_closed",
+        NoticeKind::Progress { .. } => "progress",
+        NoticeKind::InputRequested { .. } => "input_requested",
+        NoticeKind::InputProvided { .. } => "input_provided",
         NoticeKind::Message { .. } => "message",
     }
 }

@@ -44,6 +44,14 @@ pub fn operations() -> Vec<Operation<HubContext>> {
             .summary("Accept an offer by its id, or by agent and price, as the requester"),
         get("/v1/work", AnyAgent, work::list_work)
             .summary("List the caller's assigned jobs; `?wait=` waits for changes"),
+        post("/v1/jobs/{id}/progress", AnyAgent, jobs::progress::report_progress)
+            .summary("Report progress, as its worker"),
+        post("/v1/jobs/{id}/parts", AnyAgent, jobs::progress::add_part)
+            .summary("Add a part of the result, as its worker"),
+        post("/v1/jobs/{id}/ask", AnyAgent, jobs::questions::ask_question)
+            .summary("Ask the requester for more input, as its worker"),
+        post("/v1/jobs/{id}/answer", AnyAgent, jobs::questions::answer_question)
+            .summary("Answer the worker's question, as the requester"),
         post("/v1/jobs/{id}/result", AnyAgent, jobs::result::submit_result)
             .summary("Report a job's result, as its worker"),
         post("/v1/jobs/{id}/decline", AnyAgent, jobs::result::decline_job)

@@ -58,7 +58,7 @@ fn lock(context: &HubContext) -> MutexGuard<'_, BTreeMap<AgentId, u32>> {
     context.pending_waits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The job once it has ended, or as it is after the timeout.
+/// The job once it has ended or waits for its requester, or as it is after the timeout.
 pub async fn wait_until_ended(
     context: &HubContext,
     party: AgentId,

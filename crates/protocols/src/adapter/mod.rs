@@ -13,6 +13,7 @@ pub mod naming;
 pub mod open_job;
 pub mod operation;
 pub mod peer;
+pub mod question_view;
 pub mod settings;
 pub mod shown_jobs;
 pub mod shutdown;

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use rialto_core::alias::Protocol;
 use rialto_core::id::AgentId;
+use rialto_core::job::progress::ResultPart;
 use rialto_core::job::{Cause, Job, Offer, Requester, Selection, State};
 use rialto_core::notice::{Delivery, Notice, NoticeKind};
 use rialto_core::time::Millis;
@@ -198,7 +199,10 @@ impl JobEnvelopeWriter<'_> {
                 self.pen.own(MessageType::Error, &self.failure().payload())
             }
             NoticeKind::PriceAgreed { place, .. } => self.accept(self.offer_at(*place)?),
-            NoticeKind::Accepted { .. }
+            NoticeKind::Progress { report, .. } => self.part(report.update.part.as_ref()?),
+            NoticeKind::InputRequested { .. }
+            | NoticeKind::InputProvided { .. }
+            | NoticeKind::Accepted { .. }
             | NoticeKind::ApprovalRequested { .. }
             | NoticeKind::Queued { .. }
             | NoticeKind::Message { .. } => None,
@@ -271,6 +275,13 @@ impl JobEnvelopeWriter<'_> {
         self.pen.held(requester, MessageType::Accept, self.pen.name(), &payload)
     }
 
+    /// A part of the result of a worker of another protocol (R42). Progress without a part has no
+    /// message.
+    fn part(&self, part: &ResultPart) -> Option<WrittenEnvelope> {
+        let payload = part_payload(self.job, part);
+        self.pen.held(self.job.worker()?, MessageType::Result, self.pen.name(), &payload)
+    }
+
     fn ended(&self) -> Option<WrittenEnvelope> {
         let (job, id) = (self.job, self.pen.name());
         let report = job.result.as_ref()?;
@@ -294,7 +305,7 @@ impl JobEnvelopeWriter<'_> {
         let report = self.job.result.as_ref();
         let cause = report.and_then(|report| report.cause).unwrap_or(Cause::TimedOut);
         let code = match cause {
-            Cause::TimedOut | Cause::WithinGracePeriod => Code::Timeout,
+            Cause::TimedOut | Cause::WithinGracePeriod | Cause::NoAnswer => Code::Timeout,
             Cause::NoSuchSkill => Code::NotFound,
             Cause::BudgetTooLow | Cause::Payment => Code::PaymentRequired,
             Cause::Offline | Cause::NoWorkerLeft => Code::Unavailable,
@@ -311,6 +322,12 @@ impl JobEnvelopeWriter<'_> {
     fn home_of(&self, agent: AgentId) -> Option<Protocol> {
         self.pen.context.engine.with_world(|world| world.agent(agent).map(|agent| agent.home))
     }
+}
+
+/// The payload of a RESULT that is only a part.
+pub fn part_payload(job: &Job, part: &ResultPart) -> String {
+    let (request_id, data) = (foreign_id(job), signable_object(&part.content, "result"));
+    ResultPayload { request_id: &request_id, status: ResultStatus::Partial, data: &data }.write()
 }
 
 /// Adds members of the other protocol that have no counterpart here as `meta` (B11).

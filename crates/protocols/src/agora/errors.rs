@@ -73,6 +73,8 @@ pub fn from_refusal(refusal: &Refusal) -> Failure {
         | Refusal::OfferAbovePrevious { .. }
         | Refusal::OfferAmbiguous
         | Refusal::NoSuchOffer
+        | Refusal::RequesterCannotAnswer
+        | Refusal::TooManyReports { .. }
         | Refusal::Ambiguous
         | Refusal::WrongParty
         | Refusal::IdTaken

@@ -1,13 +1,14 @@
 //! The field map: which members of this protocol's envelopes carry which part of a job.
 
 use rialto_core::id::{AgentId, NoticeId};
+use rialto_core::job::progress::ProgressUpdate;
 use rialto_core::job::{Cause, Job};
 use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::time::{Millis, Timestamp};
 use uuid::Uuid;
 
 use super::AgoraContext;
-use super::delivery::{notice_envelope, with_meta};
+use super::delivery::{notice_envelope, part_payload, with_meta};
 use super::hub_envelope::signable_object;
 use super::operations::requests::find_request;
 use super::stored_envelope::restore_envelope;
@@ -57,6 +58,14 @@ const RESULT: FieldParts = &[
     ("/bridge", Part::Framing),
 ];
 
+/// A RESULT that is only a part.
+const PARTIAL: FieldParts = &[
+    ("/type", Part::Framing),
+    ("/payload/request_id", Part::Id),
+    ("/payload/status", Part::Framing),
+    ("/payload/data", Part::PartialOutput),
+];
+
 /// Placeholder for a signature that only the hub can make.
 const BY_HUB: &str = "(signed by the hub)";
 /// Placeholder for the key that the hub holds for an agent.
@@ -91,6 +100,14 @@ impl JobMessages for AgoraContext {
             MessageView::from_json(ID, outbound.envelope.into_owned(), REQUEST)
                 .expand_field("/payload/meta"),
         )
+    }
+
+    /// Only a part has a message: a RESULT that is not the last (R42).
+    fn progress_received(&self, job: &Job, update: &ProgressUpdate) -> Option<MessageView> {
+        let payload = part_payload(job, update.part.as_ref()?);
+        let kind = MessageType::Result.as_str();
+        let said = ObjectWriter::new().text("type", kind).raw("payload", &payload).finish();
+        Some(MessageView::from_json(ID, said, PARTIAL))
     }
 
     fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {

@@ -341,7 +341,7 @@ pub fn request_state(state: State) -> RequestState {
     match state {
         State::Open | State::Queued | State::Deferred { .. } => RequestState::Pending,
         State::Negotiating => RequestState::Negotiating,
-        State::Assigned | State::Running => RequestState::Processing,
+        State::Assigned | State::Running | State::InputRequired { .. } => RequestState::Processing,
         State::Completed => RequestState::Completed,
         State::Failed | State::Expired | State::Cancelled | State::Withdrawn => {
             RequestState::Failed

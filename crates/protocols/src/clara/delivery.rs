@@ -88,6 +88,9 @@ fn notice_message(
         | NoticeKind::Unassigned { .. }
         | NoticeKind::OfferReceived { .. }
         | NoticeKind::PriceAgreed { .. }
+        | NoticeKind::Progress { .. }
+        | NoticeKind::InputRequested { .. }
+        | NoticeKind::InputProvided { .. }
         | NoticeKind::Message { .. } => None,
     }
 }

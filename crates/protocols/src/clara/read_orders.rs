@@ -111,7 +111,7 @@ async fn next_task(
 ) -> Result<Option<OutgoingMessage>, OrderError> {
     let agent = context.engine.with_world(|world| own_agent(world, from, agent_id))?;
     let oldest = context.engine.with_world(|world| {
-        let held = |job: &&Arc<Job>| matches!(job.state, State::Assigned | State::Running);
+        let held = |job: &&Arc<Job>| job.state.is_assigned();
         world.assigned_jobs(agent).find(held).cloned()
     });
     shown_jobs::note_fetch(context, agent, &oldest).await;

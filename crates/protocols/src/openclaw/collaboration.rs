@@ -47,7 +47,9 @@ pub fn state(job: &Job) -> State {
     let accepted = job.acceptance.accepted_at.is_some();
     match job.state {
         JobState::Deferred { .. } if !accepted => State::Deferred,
-        JobState::Assigned | JobState::Running | JobState::Deferred { .. } if accepted => {
+        state
+            if accepted && (state.is_assigned() || matches!(state, JobState::Deferred { .. })) =>
+        {
             State::Running
         }
         JobState::Completed => State::Completed,

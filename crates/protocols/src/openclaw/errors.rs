@@ -60,6 +60,8 @@ pub fn from_refusal(refusal: &Refusal) -> Failure {
         | Refusal::NameConfusable
         | Refusal::WrongState { .. }
         | Refusal::OtherAssignment { .. }
+        | Refusal::RequesterCannotAnswer
+        | Refusal::TooManyReports { .. }
         | Refusal::OfferExpired
         | Refusal::OfferNotRead
         | Refusal::TooManyOffers { .. }
@@ -108,7 +110,7 @@ fn words(refusal: &Refusal) -> Cow<'static, str> {
     match refusal {
         Refusal::WrongState { state: is } => match is {
             State::Deferred { .. } => "the collaboration is deferred, which does not allow this",
-            State::Assigned | State::Running => {
+            State::Assigned | State::Running | State::InputRequired { .. } => {
                 "the collaboration is running, which does not allow this"
             }
             State::Completed | State::Failed | State::Expired => {

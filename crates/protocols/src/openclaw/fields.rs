@@ -1,7 +1,7 @@
 //! The field map: which members of this protocol's messages carry which part of a job.
 
 use rialto_core::id::AgentId;
-use rialto_core::job::Job;
+use rialto_core::job::{Job, Question};
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -11,6 +11,7 @@ use super::wire::{self, Request, stream};
 use super::{ID, collaboration, delivery};
 use crate::adapter::fidelity::{
     FieldMap, FieldParts, FindJobFuture, JobMessages, MessageView, NeutralRequest, Part, TracedJob,
+    question_member,
 };
 use crate::kit::ijson;
 use crate::kit::object::ObjectWriter;
@@ -90,6 +91,10 @@ impl JobMessages for OpenclawContext {
         let refused = || collaboration::response(self, job, at).map(|response| response.write());
         let body = collaboration::result(self, job).or_else(refused)?;
         Some(MessageView::from_json(ID, body, RESULT))
+    }
+
+    fn question_received(&self, _: &Job, question: &Question) -> Option<MessageView> {
+        Some(question_member(ID, question))
     }
 
     fn find_job<'a>(&'a self, by: AgentId, id: &'a str) -> FindJobFuture<'a> {

@@ -192,6 +192,7 @@ pub fn from_refusal(refusal: &Refusal, context: RequestKind) -> Failure {
         Refusal::TooManyBlocked { .. } => (400, INVALID_REQUEST),
         Refusal::BridgeLoop { .. } => (422, "CONFLICT"),
         Refusal::TooManyOffers { .. } | Refusal::OfferAbovePrevious { .. } => (409, "CONFLICT"),
+        Refusal::RequesterCannotAnswer | Refusal::TooManyReports { .. } => (409, "CONFLICT"),
         Refusal::NoSuchOffer => (404, "NOT_FOUND"),
         Refusal::Ambiguous | Refusal::WrongParty | Refusal::OfferAmbiguous => {
             (400, INVALID_REQUEST)
@@ -287,7 +288,8 @@ pub fn code_of_cause(cause: Cause) -> Option<&'static str> {
         | Cause::WorkerLeft
         | Cause::Policy
         | Cause::NoWorkerLeft
-        | Cause::WithinGracePeriod => Some(EXECUTION_ERROR),
+        | Cause::WithinGracePeriod
+        | Cause::NoAnswer => Some(EXECUTION_ERROR),
         Cause::Cancelled => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
-use rialto_core::job::{Cause, Job, Requester, Selection};
+use rialto_core::job::{Cause, Job, Question, Requester, Selection};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use uuid::Uuid;
@@ -14,6 +14,7 @@ use super::translate::{self, ForwardedJob};
 use super::wire::{CURRENCY, JobPost, JobStatus, PassthroughMembers};
 use crate::adapter::fidelity::{
     FieldMap, FieldParts, FindJobFuture, JobMessages, MessageView, NeutralRequest, Part, TracedJob,
+    question_member,
 };
 use crate::kit::object::ObjectWriter;
 use crate::kit::{raw_json, rfc3339};
@@ -109,6 +110,10 @@ impl JobMessages for RegistryContext {
             |world: &World| serde_json::to_string(&translate::result_body(world, shown.job));
         let body = self.engine.with_world(result).ok()?;
         Some(MessageView::from_json(ID, body, RESULT))
+    }
+
+    fn question_received(&self, _: &Job, question: &Question) -> Option<MessageView> {
+        Some(question_member(ID, question))
     }
 
     fn find_job<'a>(&'a self, _: AgentId, id: &'a str) -> FindJobFuture<'a> {

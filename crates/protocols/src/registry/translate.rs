@@ -24,6 +24,7 @@ use super::wire::{
 };
 use super::{ID, RegistryContext};
 use crate::adapter::open_job::{JobRequest, WorkerChoice, requester_name, skill_name};
+use crate::adapter::question_view::QuestionView;
 use crate::adapter::{bridge, fidelity};
 use crate::kit::{raw_json, rfc3339};
 
@@ -186,6 +187,9 @@ pub struct ResultBody<'a> {
     /// The worker's figures that could not be used, and what is used instead.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
+    /// The worker's question, answered with `POST /v1/jobs/{id}/answer`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<QuestionView>,
 }
 
 /// The stored warnings about figures that could not be used.
@@ -217,7 +221,8 @@ pub fn job_status(job: &Job) -> JobStatus {
         | State::Negotiating
         | State::Deferred { .. }
         | State::Assigned
-        | State::Running => JobStatus::Pending,
+        | State::Running
+        | State::InputRequired { .. } => JobStatus::Pending,
     }
 }
 
@@ -240,6 +245,7 @@ pub fn result_body<'a>(world: &World, job: &'a Job) -> ResultBody<'a> {
         error_code: cause.and_then(code_of_cause),
         timestamp_utc: rfc3339::format_seconds(job.ended_at.unwrap_or(job.request.opened_at)),
         warnings: read_warnings(world, job),
+        question: QuestionView::of(job, rfc3339::format_seconds),
     }
 }
 

@@ -139,7 +139,9 @@ pub fn from_refusal(refusal: &Refusal) -> Failure {
         Refusal::InboxFull => Code::InboxFull,
         Refusal::TooManyOpen => Code::RateLimited,
         Refusal::MemoryFull { .. } | Refusal::TooManySavedAnswers => Code::Unavailable,
-        Refusal::WrongState { .. } | Refusal::OtherAssignment { .. } => Code::WrongState,
+        Refusal::WrongState { .. }
+        | Refusal::OtherAssignment { .. }
+        | Refusal::RequesterCannotAnswer => Code::WrongState,
         // A bridged agent's refusal goes into its reply; here it is a bad request.
         Refusal::NoSuchSkill
         | Refusal::SkillNotOffered
@@ -165,6 +167,7 @@ pub fn from_refusal(refusal: &Refusal) -> Failure {
         | Refusal::OfferAbovePrevious { .. }
         | Refusal::OfferAmbiguous
         | Refusal::NoSuchOffer
+        | Refusal::TooManyReports { .. }
         | Refusal::Ambiguous
         | Refusal::WrongParty
         | Refusal::UnsupportedCurrency

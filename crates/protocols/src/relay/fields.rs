@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rialto_core::command::JobRef;
 use rialto_core::id::{AgentId, NoticeId};
-use rialto_core::job::{Cause, Job, Requester};
+use rialto_core::job::{Cause, Job, Question, Requester};
 use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::time::Timestamp;
 use rialto_engine::run::JobRole;
@@ -76,6 +76,13 @@ const TOLD: FieldParts = &[
     ("/bridge", Part::Framing),
 ];
 
+/// A question of the worker.
+const ASKED_BACK: FieldParts = &[
+    ("/envelope/original_text", Part::Question),
+    ("/envelope/conversation_id", Part::Conversation),
+    ("/question", Part::Framing),
+];
+
 /// How many finished jobs are searched for a conversation.
 const ENDED_MAX: usize = 256;
 /// A placeholder for a name that only a hub can give.
@@ -125,6 +132,17 @@ impl JobMessages for RelayContext {
         let ok = job.result.as_ref().is_some_and(|report| report.ok);
         let received = job_message(self, job, reader, NoticeKind::Ended { job: job.id })?;
         Some(as_result(MessageView::from_json(ID, received, TOLD), ok))
+    }
+
+    fn question_received(&self, job: &Job, question: &Question) -> Option<MessageView> {
+        let translate::Conversation { id, .. } = translate::conversation(job);
+        let envelope = ObjectWriter::new()
+            .text("original_text", &question.text)
+            .text("conversation_id", &id)
+            .finish();
+        let annotations = Annotations { question: true, ..Annotations::default() };
+        let message = annotated(&envelope, &annotations);
+        Some(MessageView::from_json(ID, message, ASKED_BACK))
     }
 
     fn find_job<'a>(&'a self, by: AgentId, id: &'a str) -> FindJobFuture<'a> {
@@ -191,7 +209,8 @@ impl FieldMap for RelayFieldMap {
             .uuid("conversation_id", Uuid::nil())
             .integer("turn_number", 1)
             .finish();
-        let annotations = Annotations { job: Some(job), bridge: None, meta: wanted.extras.clone() };
+        let meta = wanted.extras.clone();
+        let annotations = Annotations { job: Some(job), meta, ..Annotations::default() };
         MessageView::from_json(ID, annotated(&envelope, &annotations), GIVEN).expand_field("/meta")
     }
 }

@@ -8,13 +8,16 @@ use axum::response::Response;
 use rialto_core::agent::Agent;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
-use rialto_core::command::{Command, JobRef, OpenJob, ReportResult, UnfitAgent};
+use rialto_core::command::{
+    AnswerQuestion, AskQuestion, Command, JobRef, OpenJob, ReportResult, UnfitAgent,
+};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, DEFAULT_PRIORITY, Job, Policy, Requester, Selection, State};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::refusal::Refusal;
 use rialto_core::time::Millis;
+use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
@@ -25,7 +28,7 @@ use super::errors::{
     self, ErrorResponse, HandlerResult, engine_error, error_response, json_response, with_turn_hint,
 };
 use super::settings::FailedStatus;
-use super::translate::error_text;
+use super::translate::{self, error_text};
 use super::wire::reply::{self, Reply, ReplyStatus};
 use super::wire::response::{success_response, success_response_with};
 use super::wire::send::SendRequest;
@@ -34,6 +37,7 @@ use super::{Code, DeliveryOutcome, DeliveryReport, Envelope, Failure, ID, Invali
 use crate::adapter::delivery_result::is_refusal_status;
 use crate::adapter::input_check::{self, InputCheck};
 use crate::adapter::open_job::set_job_header;
+use crate::adapter::question_view::check_answer;
 use crate::kit::ijson;
 use crate::kit::object::ObjectWriter;
 
@@ -291,39 +295,86 @@ pub fn is_for_requester(job: &Job, to: Option<AgentId>) -> bool {
     }
 }
 
-/// Takes an envelope as a worker's result: its next message to the requester in that conversation
-/// is the result (X10).
-pub async fn take_result(
+/// Takes an envelope as a worker's report: its next message to the requester in that conversation is
+/// the result (X10), unless it is marked as a question.
+pub async fn take_report(
     context: &RelayContext,
     by: AgentOrOperator,
     worker: AgentId,
     job: &Job,
-    envelope: &Envelope<'_>,
+    send: &SendRequest<'_>,
 ) -> HandlerResult {
     if job.worker() != Some(worker) {
         return Err(error_response(context, over(&job.state)).into_rejected_message());
     }
+    let envelope = &send.envelope;
+    if send.question {
+        let question = AskQuestion {
+            job: JobRef::Id(job.id),
+            by: worker,
+            epoch: None,
+            text: envelope.original_text.to_owned(),
+            schema: None,
+        };
+        return run(context, by, job, Command::AskQuestion(Box::new(question))).await;
+    }
     let reply = Reply::read(envelope.original_text.as_bytes());
     let order = match reply.and_then(|reply| WorkerError::read(&reply, envelope.raw())) {
-        Some(said) => report_failure(job, worker, &said),
+        Some(error) => report_failure(job, worker, &error),
         None => succeeded(job, worker, envelope),
     };
-    match context.engine.run_once(order, by.once).await {
+    run(context, by, job, order).await
+}
+
+/// Runs a command about a job of this conversation, and answers the sender of its message.
+async fn run(
+    context: &RelayContext,
+    by: AgentOrOperator,
+    job: &Job,
+    command: Command,
+) -> HandlerResult {
+    match context.engine.run_once(command, by.once).await {
         Ok(ran) => {
             let repeated = ran.replayed || matches!(ran.answer, Answer::Job { repeated: true, .. });
-            Ok(job_response(
-                context,
-                job.uuid,
-                DeliveryOutcome::Delivered { reply: reply::OK },
-                repeated,
-                false,
-            ))
+            let outcome = DeliveryOutcome::Delivered { reply: reply::OK };
+            Ok(job_response(context, job.uuid, outcome, repeated, false))
         }
-        Err(EngineFailure::Refused(Refusal::WrongState { state: is })) => {
-            Err(error_response(context, over(&is)).into_rejected_message())
+        Err(EngineFailure::Refused(Refusal::WrongState { state })) => {
+            Err(error_response(context, over(&state)).into_rejected_message())
         }
         Err(failure) => Err(engine_error(context, failure).into_rejected_message()),
     }
+}
+
+/// Takes a requester's message as the answer to its worker's question: its next message to the
+/// worker in the conversation of the job. The same message again is a repeat. `None` if there is no
+/// such question.
+pub async fn answer_question(
+    context: &RelayContext,
+    by: AgentOrOperator,
+    from: AgentId,
+    to: AgentId,
+    send: &SendRequest<'_>,
+) -> Result<Option<Response>, ErrorResponse> {
+    // Only the requester itself answers, and not the operator in its name.
+    let Some(conversation) = by.agent.and(send.envelope.conversation_id) else { return Ok(None) };
+    let json = ijson::read(send.envelope.raw().as_bytes()).ok();
+    let terms = json.as_ref().and_then(|json| WorkTerms::read(json).ok());
+    let Some(terms) = terms.filter(|terms| terms.skill.is_none()) else { return Ok(None) };
+    let input = terms.input(&send.envelope, None);
+    let is_asked = |job: &&Arc<Job>| {
+        let last = job.questions.last().filter(|question| question.epoch == job.epoch);
+        let fits =
+            last.is_some_and(|last| last.answer.as_ref().is_none_or(|answer| *answer == input));
+        fits && job.worker() == Some(to) && translate::conversation(job).id == conversation
+    };
+    let asked = |world: &World| world.jobs_requested_by(from).filter(is_asked).last().cloned();
+    let Some(job) = context.engine.with_world(asked) else { return Ok(None) };
+    if let Err(refusal) = check_answer(&job, &input).await {
+        return Err(engine_error(context, refusal.into()).into_rejected_message());
+    }
+    let answer = AnswerQuestion { job: JobRef::Id(job.id), by: from, question: None, input };
+    run(context, by, &job, Command::AnswerQuestion(Box::new(answer))).await.map(Some)
 }
 
 /// The job has its result, or no longer belongs to the sender.

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use rialto_core::agent::{Agent, Liveness};
 use rialto_core::id::AgentId;
-use rialto_core::job::{Job, Requester, Selection, State};
+use rialto_core::job::{Job, Question, Requester, Selection};
 use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::number;
 use rialto_core::world::World;
@@ -42,7 +42,10 @@ pub fn job_envelope(world: &World, notice: &Notice, job: &Job) -> Option<JobEnve
         NoticeKind::Assigned { epoch, .. } => assigned(world, notice, job, epoch),
         NoticeKind::Unassigned { .. } => Some(taken_back(world, job)),
         NoticeKind::Ended { .. } => Some(ended(world, job)),
+        NoticeKind::InputRequested { question, .. } => asked(world, job, question),
+        NoticeKind::InputProvided { question, .. } => answered(world, job, question),
         NoticeKind::ApprovalRequested { .. }
+        | NoticeKind::Progress { .. }
         | NoticeKind::Accepted { .. }
         | NoticeKind::Queued { .. }
         | NoticeKind::OfferRequested { .. }
@@ -56,9 +59,7 @@ pub fn job_envelope(world: &World, notice: &Notice, job: &Job) -> Option<JobEnve
 /// Whether it is work that is no longer wanted.
 pub fn is_obsolete(news: &NoticeKind, job: Option<&Job>) -> bool {
     let NoticeKind::Assigned { epoch, .. } = news else { return false };
-    !job.is_some_and(|job| {
-        job.epoch == *epoch && matches!(job.state, State::Assigned | State::Running)
-    })
+    !job.is_some_and(|job| job.epoch == *epoch && job.state.is_assigned())
 }
 
 fn assigned(world: &World, notice: &Notice, job: &Job, epoch: u32) -> Option<JobEnvelope> {
@@ -76,7 +77,54 @@ fn taken_back(world: &World, job: &Job) -> JobEnvelope {
     let why = job.result.as_ref().and_then(|report| report.text.as_deref());
     let why = why.unwrap_or("it was assigned to another agent");
     let said = error_text(&format!("the job was reassigned or cancelled: {why}"));
-    EnvelopeSender::of_requester(world, job).says(world, job, &said, &job.uuid.to_string(), 2)
+    let turn = 2 + exchanged_turns(job.current_questions().map(|(_, question)| question));
+    EnvelopeSender::of_requester(world, job).says(world, job, &said, &job.uuid.to_string(), turn)
+}
+
+/// The messages of these questions and their answers.
+fn exchanged_turns<'a>(questions: impl Iterator<Item = &'a Question>) -> i64 {
+    questions.map(|question| 1 + i64::from(question.answer.is_some())).sum()
+}
+
+/// The conversation in which a job was requested; a job from elsewhere has one under its own id.
+pub struct Conversation {
+    pub id: String,
+    /// The turn of the request.
+    pub turn: i64,
+}
+
+pub fn conversation(job: &Job) -> Conversation {
+    let is_own = job.request.origin == ID;
+    let asked = is_own.then(|| ijson::read(job.request.meta.as_bytes()).ok()).flatten();
+    let id = asked.as_ref().and_then(|asked| as_string(asked.get("conversation_id")?));
+    let turn = asked
+        .as_ref()
+        .and_then(|asked| number::parse_integer(asked.get("turn_number")?.raw()).ok());
+    Conversation {
+        id: id.map_or_else(|| job.uuid.to_string(), str::to_owned),
+        turn: turn.unwrap_or(1),
+    }
+}
+
+/// A question of the worker: the requester answers it with its next message.
+fn asked(world: &World, job: &Job, number: u32) -> Option<JobEnvelope> {
+    let (_, question) = (1..).zip(&job.questions).find(|(asked, _)| *asked == number)?;
+    let Conversation { id, turn } = conversation(job);
+    let turn = turn.saturating_add(2 * i64::from(number) - 1);
+    let mut envelope =
+        EnvelopeSender::of_worker(world, job).says(world, job, &question.text, &id, turn);
+    envelope.annotations.question = true;
+    Some(envelope)
+}
+
+/// The requester's answer, for the worker.
+fn answered(world: &World, job: &Job, number: u32) -> Option<JobEnvelope> {
+    let (_, question) = job.current_questions().find(|(asked, _)| *asked == number)?;
+    let text = json_as_text(question.answer.as_deref()?);
+    let before = job.current_questions().take_while(|(asked, _)| *asked < number);
+    let turn = 3 + exchanged_turns(before.map(|(_, question)| question));
+    let id = job.uuid.to_string();
+    Some(EnvelopeSender::of_requester(world, job).says(world, job, &text, &id, turn))
 }
 
 /// The answer to a message that was work.
@@ -88,15 +136,9 @@ fn ended(world: &World, job: &Job) -> JobEnvelope {
             error_text(why.unwrap_or("the agent gave no error message"))
         }
     };
-    let asked =
-        (job.request.origin == ID).then(|| ijson::read(job.request.meta.as_bytes()).ok()).flatten();
-    let conversation = asked.as_ref().and_then(|asked| as_string(asked.get("conversation_id")?));
-    let conversation = conversation.map_or_else(|| job.uuid.to_string(), str::to_owned);
-    let turn = asked
-        .as_ref()
-        .and_then(|asked| number::parse_integer(asked.get("turn_number")?.raw()).ok());
-    let turn = turn.unwrap_or(1).saturating_add(1);
-    EnvelopeSender::of_worker(world, job).says(world, job, &said, &conversation, turn)
+    let Conversation { id, turn } = conversation(job);
+    let turn = turn.saturating_add(1 + exchanged_turns(job.questions.iter()));
+    EnvelopeSender::of_worker(world, job).says(world, job, &said, &id, turn)
 }
 
 /// An error, in the form this protocol's receivers use.
@@ -178,7 +220,7 @@ impl EnvelopeSender {
             .text("conversation_id", conversation_id)
             .integer("turn_number", turn_number);
         let (job, bridge) = (Some(summary(world, job)), Some(self.bridge));
-        let annotations = Annotations { job, bridge, meta: None };
+        let annotations = Annotations { job, bridge, ..Annotations::default() };
         JobEnvelope { sender_id: self.address, envelope: envelope.finish(), annotations }
     }
 }

@@ -2,9 +2,11 @@
 //! too late, true and false.
 
 use rialto_core::command::{
-    Approver, Canceller, Command, JobRef, OfferRef, OfferTerms, ReportResult, Timer, WorkerResponse,
+    AnswerQuestion, Approver, AskQuestion, Canceller, Command, JobRef, OfferRef, OfferTerms,
+    ReportProgress, ReportResult, Timer, WorkerResponse,
 };
 use rialto_core::id::AgentId;
+use rialto_core::job::progress::{Fraction, ProgressUpdate, ResultPart};
 use rialto_core::job::{Cause, Job, Requester, Selection, State};
 use rialto_core::money::Credits;
 use rialto_core::testkit::TestHub;
@@ -16,7 +18,8 @@ use crate::dice::Dice;
 
 pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
     match dice.roll(60) {
-        0..=17 => Some(Command::ReportResult(Box::new(word(dice, scene, in_hand)?))),
+        0..=3 => dialogue(dice, scene),
+        4..=17 => Some(Command::ReportResult(Box::new(word(dice, scene, in_hand)?))),
         18..=23 => answer(dice, scene, now),
         24..=38 => by_worker(dice, scene, now),
         39..=47 => by_requester(dice, scene),
@@ -59,7 +62,7 @@ pub fn word(dice: &mut Dice, scene: &TestHub, kind: impl Fn(&Job) -> bool) -> Op
 }
 
 fn in_hand(job: &Job) -> bool {
-    matches!(job.state, State::Assigned | State::Running)
+    job.state.is_assigned()
 }
 
 /// In most cases the worker, and sometimes another agent.
@@ -86,6 +89,41 @@ fn name(dice: &mut Dice, job: &Job) -> JobRef {
         1 => JobRef::Uuid(job.uuid),
         _ => JobRef::Foreign { origin: job.request.origin, id: job.request.foreign_id.clone() },
     }
+}
+
+/// Progress and questions of the worker, and answers of the requester.
+fn dialogue(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
+    let asks = |job: &Job| job.open_question().is_some();
+    if dice.chance(35) {
+        let job = some_job(dice, scene, asks)?;
+        let by = match dice.chance(85) {
+            true => requester(&job)?,
+            false => somebody(dice, scene),
+        };
+        let question = dice.chance(30).then(|| 1 + dice.roll(2) as u32);
+        let (job, input) = (name(dice, &job), format!("{{\"n\":{}}}", dice.roll(2)));
+        return Some(Command::AnswerQuestion(Box::new(AnswerQuestion {
+            job,
+            by,
+            question,
+            input,
+        })));
+    }
+    let job = some_job(dice, scene, in_hand)?;
+    let (by, epoch) = (worker(dice, scene, &job)?, epoch(dice, &job));
+    let job = name(dice, &job);
+    if dice.chance(50) {
+        let schema = dice.chance(20).then(|| "{}".to_owned());
+        let text = "which one?".to_owned();
+        return Some(Command::AskQuestion(Box::new(AskQuestion { job, by, epoch, text, schema })));
+    }
+    let part = ResultPart { content: "{\"part\":1}".to_owned(), append: dice.chance(50) };
+    let update = ProgressUpdate {
+        fraction: Fraction::from_millionths(dice.roll(1_000_000) as u32),
+        text: dice.chance(30).then(|| "going on".to_owned()),
+        part: dice.chance(50).then_some(part),
+    };
+    Some(Command::ReportProgress(Box::new(ReportProgress { job, by, epoch, update })))
 }
 
 /// Whether an agent that answers for itself accepts its assignment.

@@ -185,6 +185,7 @@ fn the_state_table_has_no_way_out_of_an_end() {
         Deferred { until },
         Assigned,
         Running,
+        InputRequired { until },
         Completed,
         Failed,
         Expired,
@@ -196,6 +197,10 @@ fn the_state_table_has_no_way_out_of_an_end() {
             assert!(!(from.is_final() && from.may_become(to)), "{from:?} to {to:?}");
             assert!(from == Open || !from.may_become(Open), "nothing becomes open again");
         }
-        assert_eq!(Running.may_become(from), !matches!(from, Open | Negotiating | Withdrawn));
+        let may_follow = !matches!(from, Open | Negotiating | Withdrawn);
+        assert_eq!(Running.may_become(from), may_follow);
+        assert_eq!(InputRequired { until }.may_become(from), may_follow);
+        let at_work = matches!(from, Assigned | Running | InputRequired { .. });
+        assert_eq!(from.may_become(InputRequired { until }), at_work, "only a worker asks");
     }
 }

@@ -9,6 +9,7 @@ mod bidding;
 mod calling;
 mod calling_off;
 mod crossing;
+mod dialogue;
 mod edges;
 mod ending;
 mod fairness;

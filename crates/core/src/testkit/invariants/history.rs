@@ -214,7 +214,11 @@ fn states(old: Option<&Job>, job: &Job, told: &[&Event]) {
     }
     let is_told = match job.state {
         State::Queued => told.contains(&&Event::JobQueued { job: job.id }),
-        State::Running => told.contains(&&Event::JobStarted { job: job.id }),
+        State::Running => {
+            told.contains(&&Event::JobStarted { job: job.id })
+                || told.contains(&&Event::JobInputProvided { job: job.id })
+        }
+        State::InputRequired { .. } => told.contains(&&Event::JobInputRequested { job: job.id }),
         State::Deferred { until } => told.contains(&&Event::JobDeferred { job: job.id, until }),
         _ => true,
     };
@@ -255,6 +259,8 @@ fn about(event: &Event) -> Option<JobId> {
         | Event::JobQueued { job }
         | Event::JobDeferred { job, .. }
         | Event::JobStarted { job }
+        | Event::JobInputRequested { job }
+        | Event::JobInputProvided { job }
         | Event::JobOffered { job, .. }
         | Event::JobEnded { job, .. } => Some(*job),
         _ => None,

@@ -12,7 +12,8 @@ use crate::world::World;
 /// How long after its own promised time a worker may still deliver, written a second time.
 const TIME_LIMIT: Millis = Millis::minutes(10);
 
-/// Every assignment ends at the right time, and only acceptance changes that time.
+/// Every assignment ends at the right time. Acceptance sets that time; a report or an answer to the
+/// worker's question moves it on.
 pub fn check(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &World, now: Timestamp) {
     for job in changes.jobs.values().filter(|job| !job.state.is_final()) {
         let Some(turn) = job.assignment else { continue };
@@ -26,6 +27,8 @@ pub fn check(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &Worl
             }
             Some(old) => old.assignment.map_or(job.request.deadline, |turn| turn.until),
         };
+        let until =
+            if is_renewed(old, job) { until.max(now.plus(job.request.lease)) } else { until };
         assert_eq!(
             turn.until,
             until.min(job.request.deadline),
@@ -38,6 +41,13 @@ pub fn check(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &Worl
             );
         }
     }
+}
+
+/// Whether the worker gave a sign of life, or got the answer it waited for.
+fn is_renewed(old: Option<&Job>, job: &Job) -> bool {
+    let reported = job.progress.reports > old.map_or(0, |old| old.progress.reports);
+    let waited = old.is_some_and(|old| matches!(old.state, State::InputRequired { .. }));
+    reported || waited && job.state == State::Running
 }
 
 /// An agent that confirms jobs itself has the acceptance timeout; any other has the job's lease.

@@ -98,7 +98,10 @@ impl RequestChecks {
             }
             // Not assigned yet, but a price is agreed.
             State::Deferred { .. } if agreed.is_none() => {}
-            State::Assigned | State::Running | State::Deferred { .. } => {
+            State::Assigned
+            | State::Running
+            | State::InputRequired { .. }
+            | State::Deferred { .. } => {
                 assert_eq!(Some(job.payment.held), agreed, "the agreed price is held");
             }
             _ => assert_eq!(job.payment.held, Credits::ZERO, "no hold outlives its job"),

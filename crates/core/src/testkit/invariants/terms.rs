@@ -123,7 +123,7 @@ fn taken_on(old: Option<&Job>, job: &Job) {
     if job.acceptance.accepted_at.is_some() {
         assert!(job.assignment.is_some(), "accepted without a worker: {job:?}");
     }
-    if matches!(job.state, State::Running | State::Completed) {
+    if matches!(job.state, State::Running | State::InputRequired { .. } | State::Completed) {
         assert!(job.acceptance.accepted_at.is_some(), "worked on without acceptance: {job:?}");
     }
     let same = old.filter(|old| old.epoch == job.epoch && job.assignment.is_some());

@@ -117,7 +117,10 @@ impl WorkChecks {
 
 /// The agent that accepted the job and has not finished.
 fn at_work(job: &Job) -> Option<AgentId> {
-    let held = matches!(job.state, State::Assigned | State::Running | State::Deferred { .. });
+    let held = matches!(
+        job.state,
+        State::Assigned | State::Running | State::InputRequired { .. } | State::Deferred { .. }
+    );
     job.assignment.filter(|_| held && job.acceptance.accepted_at.is_some()).map(|turn| turn.worker)
 }
 

@@ -9,9 +9,10 @@ use std::sync::{Arc, OnceLock};
 use rialto_core::agent::Liveness;
 use rialto_core::answer::Answer;
 use rialto_core::changes::ExpiredRows;
-use rialto_core::command::{Command, DeliveryResult, OpenJob};
+use rialto_core::command::{Command, DeliveryResult, JobRef, OpenJob, ReportProgress};
 use rialto_core::envelope::Envelope;
 use rialto_core::id::{JobId, NoticeId};
+use rialto_core::job::progress::ProgressUpdate;
 use rialto_core::job::{Policy, Selection};
 use rialto_core::notice::Notice;
 use rialto_core::time::Millis;
@@ -73,7 +74,13 @@ async fn grow(dir: &Path) {
         (Liveness::ByEndpoint, Some("https://h.example".to_owned()));
     let helper = agent_in(&run(Command::Register(Box::new(helper))).await.expect("a new name"));
     let order = open(1_000_000, asker, "help", "2", second.engine.now());
-    run(Command::OpenJob(Box::new(order))).await.expect("an agent accepts it");
+    let job = run(Command::OpenJob(Box::new(order))).await.expect("an agent accepts it");
+    for text in ["reading", "writing"] {
+        let update = ProgressUpdate { text: Some(text.to_owned()), ..ProgressUpdate::default() };
+        let (job, epoch) = (JobRef::Id(job_in(&job)), None);
+        let order = ReportProgress { job, by: helper, epoch, update };
+        run(Command::ReportProgress(Box::new(order))).await.expect("it is assigned");
+    }
     // A job within one owner, which does not count for reputation.
     let own = enrol("cousin", "helper", &[]);
     let own = agent_in(&run(Command::Register(Box::new(own))).await.expect("a new name"));

@@ -183,6 +183,11 @@ fn the_states_of_jobs() {
     plant("jobs.states", "assigned without a worker", |db| {
         rewrite(db, "jobs", number(db, LIVE), |job| job["assignment"] = Value::Null);
     });
+    plant("jobs.states", "waiting for an answer to no question", |db| {
+        rewrite(db, "jobs", number(db, LIVE), |job| {
+            job["state"] = serde_json::json!({"InputRequired": {"until": 5}});
+        });
+    });
     plant("jobs.states", "a requester's history cut", |db| {
         let sql = "SELECT max(id) FROM archive WHERE body ->> 'before_asked' IS NOT NULL";
         rewrite(db, "archive", number(db, sql), |job| job["before_asked"] = Value::Null);
@@ -280,6 +285,21 @@ fn inboxes() {
             *follows = None;
         });
     });
+    let reported = "SELECT max(id) FROM notices WHERE body LIKE '%\"Progress\"%'";
+    plant("inbox", "a gap in a log of reports", |db| {
+        retell(db, number(db, reported), |notice| {
+            let NoticeKind::Progress { report, .. } = &mut notice.news else { panic!("a report") };
+            report.number += 1;
+        });
+    });
+    let logged = "SELECT max(id) FROM jobs WHERE body ->> '$.progress.reports' > 0";
+    for (what, place) in
+        [("a report too many", "/progress/reports"), ("lost bytes", "/progress/bytes")]
+    {
+        plant("inbox", what, |db| {
+            rewrite(db, "jobs", number(db, logged), |job| add(job, place, 1));
+        });
+    }
     let some = "SELECT min(id) FROM mailboxes WHERE body ->> 'head' > 0";
     for (what, place, more) in [
         ("a head too high", "/head", 1),

@@ -112,6 +112,8 @@ impl EventEncoder<'_> {
             }
             Fact::JobOffered { job, by } => self.job_of_event("job_offered", *job).with("by", by.0),
             Fact::JobProgressed { job } => self.job_of_event("job_progressed", *job),
+            Fact::JobInputRequested { job } => self.job_of_event("job_input_requested", *job),
+            Fact::JobInputProvided { job } => self.job_of_event("job_input_provided", *job),
             Fact::JobEnded { job, state, cause, paid } => self
                 .job_of_event("job_ended", *job)
                 .with("state", view::state_name(*state))
@@ -168,6 +170,8 @@ fn job(fact: &Fact) -> Option<JobId> {
         | Fact::JobDeclined { job, .. }
         | Fact::JobOffered { job, .. }
         | Fact::JobProgressed { job }
+        | Fact::JobInputRequested { job }
+        | Fact::JobInputProvided { job }
         | Fact::JobEnded { job, .. }
         | Fact::JobRequeued { job }
         | Fact::ReportedAbovePrice { job, .. } => Some(*job),

@@ -4,6 +4,8 @@ pub mod cancel;
 pub mod list;
 pub mod offers;
 pub mod open;
+pub mod progress;
+pub mod questions;
 pub mod result;
 pub mod trace;
 pub mod view;
@@ -56,7 +58,8 @@ pub async fn show_job(
                     job
                 }
             };
-            JobView::full(&job, viewer_of(&job, agent))
+            let parts = progress::load_parts(&context, &job).await?;
+            JobView::full(&job, viewer_of(&job, agent)).with_parts(parts)
         }
     };
     Ok(ok_response(&view))

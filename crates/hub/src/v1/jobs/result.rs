@@ -7,7 +7,7 @@ use rialto_core::command::{Command, JobRef, ReportResult};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job};
 use rialto_core::money::Credits;
-use rialto_core::time::{Millis, Timestamp};
+use rialto_core::time::Millis;
 use rialto_protocols::adapter::{HubContext, api_protocol};
 use rialto_protocols::kit::canonical::canonical_bytes;
 use rialto_protocols::kit::fields::{Fields, Malformed};
@@ -149,7 +149,8 @@ fn parse_took(f: &Fields<'_, '_>) -> Result<Option<Millis>, Malformed> {
     }
 }
 
-fn parse_epoch(f: &Fields<'_, '_>) -> Result<Option<u32>, Malformed> {
+/// Which assignment a worker means.
+pub fn parse_epoch(f: &Fields<'_, '_>) -> Result<Option<u32>, Malformed> {
     let epoch = f.integer("epoch")?.map(u32::try_from).transpose();
     epoch.map_err(|_| f.malformed("epoch", "must be the epoch of an assignment, such as 1"))
 }

@@ -2,12 +2,15 @@
 
 use rialto_core::job::{Cause, Job, JobResult, Requester};
 pub use rialto_protocols::adapter::fidelity::state_name;
+use rialto_protocols::adapter::question_view::QuestionView;
 use rialto_protocols::kit::raw_json;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::offers::{self, BriefOffer};
+use super::progress::{PartView, ProgressView};
+use super::questions::{AskedQuestion, asked_questions};
 use crate::v1::response::{format_amount, format_time};
 
 /// Who views the job.
@@ -63,6 +66,16 @@ struct BudgetView {
 #[derive(Serialize)]
 struct JobContent {
     input: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<ProgressView>,
+    /// The newest parts of the result.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<PartView>,
+    /// The open question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<QuestionView>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    questions: Vec<AskedQuestion>,
     result: Option<ResultView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     callback: Option<String>,
@@ -124,6 +137,10 @@ impl JobView {
     pub fn full(job: &Job, eyes: Viewer) -> Self {
         let content = JobContent {
             input: raw_json::verbatim(&job.request.input),
+            progress: ProgressView::of(job),
+            parts: Vec::new(),
+            question: QuestionView::of(job, format_time),
+            questions: asked_questions(job, eyes),
             result: job.result.as_ref().map(ResultView::of),
             callback: job.request.callback.clone().filter(|_| eyes == Viewer::Requester),
             offers: match job.request.requester {
@@ -135,6 +152,16 @@ impl JobView {
             content: Some(content).filter(|_| eyes != Viewer::Operator),
             ..Self::summary(job, eyes)
         }
+    }
+}
+
+impl JobView {
+    /// The same with parts of the result, which are stored apart from the job.
+    pub fn with_parts(mut self, parts: Vec<PartView>) -> Self {
+        if let Some(content) = &mut self.content {
+            content.parts = parts;
+        }
+        self
     }
 }
 
@@ -164,5 +191,6 @@ pub fn cause_name(cause: Cause) -> &'static str {
         Cause::Policy => "policy",
         Cause::NoWorkerLeft => "nobody_left",
         Cause::WithinGracePeriod => "no_fair_time",
+        Cause::NoAnswer => "no_answer",
     }
 }

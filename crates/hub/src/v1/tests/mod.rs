@@ -3,6 +3,7 @@
 mod agents;
 mod asking;
 mod authority;
+mod dialogue;
 mod events;
 mod inbox;
 mod jobs;

@@ -3,7 +3,7 @@
 mod instances;
 mod view;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -12,7 +12,7 @@ use http::{Extensions, HeaderMap};
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
-use rialto_core::job::{Job, State as JobState};
+use rialto_core::job::Job;
 use rialto_core::world::World;
 use rialto_protocols::adapter::caller::Caller;
 use rialto_protocols::adapter::{HubContext, shown_jobs};
@@ -27,7 +27,7 @@ use super::problem::Problem;
 use super::response::{HandlerResult, format_time, ok_response};
 use super::{errors, page, wait};
 pub use instances::Instances;
-use view::WorkView;
+use view::{AnswerView, WorkView};
 
 /// Jobs returned at once.
 const LISTED_MAX: i64 = 50;
@@ -37,12 +37,19 @@ const KNOWN_MAX: usize = 200;
 /// An assignment as a worker refers to it: job id and epoch; without an epoch, any assignment.
 type AssignmentRef = (Uuid, Option<u32>);
 
+/// The assignments a worker has. A worker that wants answers to its questions also names the number of
+/// the last question whose answer it has.
+type KnownAssignments = HashMap<AssignmentRef, Option<u32>>;
+
 #[derive(Serialize)]
 struct WorkResponse {
     /// Assigned jobs that the caller did not list as known.
     jobs: Vec<WorkView>,
     /// Known jobs that the caller does not have any more.
     gone: Vec<Uuid>,
+    /// Answers to the caller's questions that it did not list as known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    answers: Vec<AnswerView>,
     /// There are more new jobs than were returned.
     more: bool,
     /// The hub's current time, because deadlines refer to its clock.
@@ -53,6 +60,7 @@ struct WorkResponse {
 struct WorkChanges {
     new_jobs: Vec<Arc<Job>>,
     gone: Vec<Uuid>,
+    answers: Vec<AnswerView>,
     more: bool,
 }
 
@@ -83,19 +91,20 @@ pub async fn list_work(
     let is_gone = || !context.engine.with_world(|world| is_registered(world, by.id));
     let changed = || {
         let news = look();
-        (!news.new_jobs.is_empty() || !news.gone.is_empty() || is_gone()).then_some(())
+        let is_new = !news.new_jobs.is_empty() || !news.gone.is_empty() || !news.answers.is_empty();
+        (is_new || is_gone()).then_some(())
     };
     shown_jobs::note_fetch(&context, by.id, []).await;
     wait::wait_until(&context, by.id, at_most, changed).await?;
     if is_gone() {
         return Err(unregistered_problem());
     }
-    let WorkChanges { new_jobs: fresh, gone, more } = look();
+    let WorkChanges { new_jobs: fresh, gone, answers, more } = look();
     let jobs = mark_handed_over(&context, by.id, fresh).await?;
     // One at a time, because each may be large.
     let shown = |job: &Arc<Job>| context.engine.with_world(|world| WorkView::of(world, job));
     let (jobs, now) = (jobs.iter().filter_map(shown).collect(), format_time(context.engine.now()));
-    Ok(ok_response(&WorkResponse { jobs, gone, more, now }))
+    Ok(ok_response(&WorkResponse { jobs, gone, answers, more, now }))
 }
 
 /// An unregistered worker gets this error instead of an authentication error; otherwise it would
@@ -106,43 +115,42 @@ fn unregistered_problem() -> Problem {
 }
 
 /// `?known=`: the jobs the caller already has, by the hub's ids, each optionally with `.` and its
-/// epoch.
-fn parse_known(query: &Query) -> Result<HashSet<AssignmentRef>, Malformed> {
+/// epoch, and then optionally with `.` and the last question whose answer the caller has (0: none).
+fn parse_known(query: &Query) -> Result<KnownAssignments, Malformed> {
     let fail = |message: String| Malformed { field: "?known".to_owned(), message };
     let given = query.text("known").filter(|text| !text.is_empty());
     let turns: Vec<&str> = given.map(|text| text.split(',').collect()).unwrap_or_default();
     if turns.len() > KNOWN_MAX {
         return Err(fail(format!("known has more than {KNOWN_MAX} jobs")));
     }
-    let turns: Option<HashSet<AssignmentRef>> = turns.into_iter().map(parse_assignment).collect();
-    turns.ok_or_else(|| fail("known must be job ids (UUIDs), separated by commas".to_owned()))
+    let known: Option<KnownAssignments> = turns.into_iter().map(parse_assignment).collect();
+    known.ok_or_else(|| fail("known must be job ids (UUIDs), separated by commas".to_owned()))
 }
 
-fn parse_assignment(text: &str) -> Option<AssignmentRef> {
-    let (id, epoch) = match text.split_once('.') {
-        Some((id, epoch)) => (id, Some(epoch.parse().ok()?)),
-        None => (text, None),
-    };
-    let id = id.parse::<uuid::fmt::Hyphenated>().ok()?;
-    Some((id.into(), epoch))
+fn parse_assignment(text: &str) -> Option<(AssignmentRef, Option<u32>)> {
+    let mut pieces = text.splitn(3, '.');
+    let id = pieces.next()?.parse::<uuid::fmt::Hyphenated>().ok()?;
+    let epoch = pieces.next().map(str::parse).transpose().ok()?;
+    let answered = pieces.next().map(str::parse).transpose().ok()?;
+    Some(((id.into(), epoch), answered))
 }
 
 /// The jobs an agent has now and may report, oldest first.
 fn assigned_jobs(world: &World, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
-    let held = |job: &&Arc<Job>| matches!(job.state, JobState::Assigned | JobState::Running);
-    world.assigned_jobs(agent).filter(held)
+    world.assigned_jobs(agent).filter(|job| job.state.is_assigned())
 }
 
 fn find_changes(
     world: &World,
     agent: AgentId,
-    known: &HashSet<AssignmentRef>,
+    known: &KnownAssignments,
     limit: usize,
 ) -> WorkChanges {
-    let is_known = |job: &Job| {
-        known.contains(&(job.uuid, Some(job.epoch))) || known.contains(&(job.uuid, None))
+    let known_as = |job: &Job| {
+        known.get(&(job.uuid, Some(job.epoch))).or_else(|| known.get(&(job.uuid, None))).copied()
     };
-    let unknown = || assigned_jobs(world, agent).filter(|job| !is_known(job)).take(limit + 1);
+    let unknown =
+        || assigned_jobs(world, agent).filter(|job| known_as(job).is_none()).take(limit + 1);
     let mut budget = ByteBudget::default();
     let fitting = unknown().take(limit).take_while(|job| budget.take(job.request.input.len()));
     let fresh: Vec<Arc<Job>> = fitting.cloned().collect();
@@ -151,8 +159,11 @@ fn find_changes(
         let same = |job: &Arc<Job>| job.uuid == *id && epoch.is_none_or(|epoch| epoch == job.epoch);
         assigned_jobs(world, agent).any(same)
     };
-    let gone = known.iter().filter(|turn| !has(turn)).map(|(id, _)| *id).collect();
-    WorkChanges { new_jobs: fresh, gone, more }
+    let gone = known.keys().filter(|turn| !has(turn)).map(|(id, _)| *id).collect();
+    let asking = assigned_jobs(world, agent).filter(|job| !job.questions.is_empty());
+    let answered = asking.filter_map(|job| Some((job, known_as(job)??)));
+    let answers = answered.flat_map(|(job, last)| AnswerView::after(job, last)).collect();
+    WorkChanges { new_jobs: fresh, gone, answers, more }
 }
 
 /// Returns these jobs, marked as handed over if they were not.

@@ -9,6 +9,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::v1::jobs::questions::{AskedQuestion, asked_questions};
+use crate::v1::jobs::view::Viewer;
 use crate::v1::response::{format_amount, format_time};
 
 /// What a worker needs to do a job and to report its result.
@@ -30,6 +32,9 @@ pub struct WorkView {
     deadline: String,
     lease_until: String,
     opened_at: String,
+    /// This worker's questions and their answers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    questions: Vec<AskedQuestion>,
 }
 
 impl WorkView {
@@ -50,6 +55,45 @@ impl WorkView {
             deadline: format_time(turn.until.min(job.request.deadline)),
             lease_until: format_time(turn.until),
             opened_at: format_time(job.request.opened_at),
+            questions: asked_questions(job, Viewer::Worker),
         })
     }
+}
+
+/// The requester's answer to a question of this worker.
+#[derive(Serialize)]
+pub struct AnswerView {
+    kind: &'static str,
+    job_id: Uuid,
+    epoch: u32,
+    question: u32,
+    /// The answer, unless it is only a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
+impl AnswerView {
+    /// The answers in a job after a question.
+    pub fn after(job: &Job, question: u32) -> impl Iterator<Item = Self> {
+        let later = job.current_questions().filter(move |(number, _)| *number > question);
+        later.filter_map(|(question, asked)| {
+            let answer = asked.answer.as_deref()?;
+            let text = text_alone(answer);
+            let input = text.is_none().then(|| raw_json::verbatim(answer));
+            let (kind, job_id, epoch) = ("answer", job.uuid, job.epoch);
+            Some(Self { kind, job_id, epoch, question, input, text })
+        })
+    }
+}
+
+/// The text of `{"text":…}`.
+fn text_alone(answer: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Text {
+        text: String,
+    }
+    serde_json::from_str::<Text>(answer).ok().map(|answer| answer.text)
 }

@@ -1,14 +1,19 @@
-//! Hops: the crossings of a job between its two parties, one with the request and one with the
-//! result.
+//! Hops: the crossings of a job between its two parties: the request, the newest progress and
+//! question, and the result.
 
 use rialto_core::alias::Protocol;
+use rialto_core::job::Question;
+use rialto_core::job::progress::{Fraction, ProgressUpdate};
+use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 
-use super::message_view::MessageView;
+use super::message_view::{FieldParts, MessageView};
 use super::note::{Note, compare_fields};
+use super::part::Part;
 use super::{FieldMap, TracedJob};
 use crate::adapter::HubContext;
+use crate::kit::object::ObjectWriter;
 
 /// One crossing.
 #[derive(Clone, Debug)]
@@ -27,6 +32,8 @@ pub struct Hop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HopKind {
     Request,
+    Progress,
+    Question,
     Result,
 }
 
@@ -35,6 +42,8 @@ impl HopKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Request => "request",
+            Self::Progress => "progress",
+            Self::Question => "question",
             Self::Result => "result",
         }
     }
@@ -71,10 +80,66 @@ pub fn hops(context: &HubContext, shown: TracedJob<'_>) -> Vec<Hop> {
         sent: Some(requester.request_sent(shown)),
         received,
     });
+    let to_requester = |kind, at, sent: MessageView, received: Option<MessageView>| {
+        let (from, to) = (home, job.request.origin);
+        let nothing = || MessageView { protocol: to, payload: String::new(), fields: Vec::new() };
+        let received = received.unwrap_or_else(nothing);
+        Hop { kind, from, to, at, sent: Some(sent), received }
+    };
+    let progress = shown.report.map(|logged| {
+        let update = &logged.report.update;
+        let received = requester.progress_received(job, update);
+        to_requester(HopKind::Progress, logged.at, report_sent(home, update), received)
+    });
+    let question = job.questions.last().map(|question| {
+        let received = requester.question_received(job, question);
+        to_requester(HopKind::Question, question.asked_at, question_sent(home, question), received)
+    });
     let result = job.ended_at.and_then(|at| {
         let received = requester.result_received(shown)?;
         let sent = worker.result_sent(shown);
         Some(Hop { kind: HopKind::Result, from: home, to: job.request.origin, at, sent, received })
     });
-    request.into_iter().chain(result).collect()
+    request.into_iter().chain(progress).chain(question).chain(result).collect()
+}
+
+/// A report in the neutral form in which every worker can send it.
+fn report_sent(home: Protocol, update: &ProgressUpdate) -> MessageView {
+    const FIELDS: FieldParts = &[
+        ("/fraction", Part::Progress),
+        ("/text", Part::Progress),
+        ("/artifact", Part::PartialOutput),
+    ];
+    let fraction = update.fraction.map(fraction_text);
+    let part = update.part.as_ref().map(|part| part.content.as_str());
+    let report = ObjectWriter::new()
+        .maybe_raw("fraction", fraction.as_deref())
+        .maybe_text("text", update.text.as_deref())
+        .maybe_raw("artifact", part)
+        .finish();
+    MessageView::from_json(home, report, FIELDS)
+}
+
+/// A question in the neutral form in which every worker can send it.
+fn question_sent(home: Protocol, question: &Question) -> MessageView {
+    const FIELDS: FieldParts = &[("/text", Part::Question), ("/schema", Part::Question)];
+    let asked = ObjectWriter::new()
+        .text("text", &question.text)
+        .maybe_raw("schema", question.schema.as_deref())
+        .finish();
+    MessageView::from_json(home, asked, FIELDS)
+}
+
+/// A question in the member `question` of a job, as its requester gets it.
+pub fn question_member(protocol: Protocol, question: &Question) -> MessageView {
+    const FIELDS: FieldParts =
+        &[("/question/text", Part::Question), ("/question/schema", Part::Question)];
+    let asked = question_sent(protocol, question).payload;
+    let shown = ObjectWriter::new().raw("question", &asked).finish();
+    MessageView::from_json(protocol, shown, FIELDS)
+}
+
+/// A fraction as a decimal number between 0 and 1.
+pub fn fraction_text(fraction: Fraction) -> String {
+    Credits::from_micros(i64::from(fraction.millionths())).to_text(0)
 }

@@ -18,15 +18,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use rialto_core::id::AgentId;
-use rialto_core::job::Job;
+use rialto_core::job::progress::ProgressUpdate;
+use rialto_core::job::{Job, Question};
 use rialto_core::money::Credits;
 use rialto_core::notice::Notice;
 use rialto_core::time::Timestamp;
 use rialto_engine::Failure;
+use rialto_engine::run::LoggedReport;
 
 pub use convert::{Conversion, convert};
 pub use find_job::find_job;
-pub use hop::{Hop, HopKind, hops};
+pub use hop::{Hop, HopKind, fraction_text, hops, question_member};
 pub use members::Members;
 pub use message_view::{Field, FieldParts, MessageView, read_fields, unquote};
 pub use note::{Fate, Note, compare_fields};
@@ -41,6 +43,8 @@ pub struct TracedJob<'v> {
     /// enough.
     pub start: Option<&'v Notice>,
     pub end: Option<&'v Notice>,
+    /// The worker's newest report before the result.
+    pub report: Option<&'v LoggedReport>,
 }
 
 /// The future of a job lookup.
@@ -60,6 +64,18 @@ pub trait JobMessages: Send + Sync {
 
     /// The result as its requester receives it; only for jobs of this protocol.
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView>;
+
+    /// The worker's newest report as its requester receives it; `None` where this protocol has no
+    /// message for it. Every party sees reports in `GET /v1/jobs/{id}`.
+    fn progress_received(&self, _: &Job, _: &ProgressUpdate) -> Option<MessageView> {
+        None
+    }
+
+    /// The worker's question as its requester receives it; `None` where this protocol has no message
+    /// for it.
+    fn question_received(&self, _: &Job, _: &Question) -> Option<MessageView> {
+        None
+    }
 
     /// The job that has this id for one of its parties. The caller checks that `by` is a party.
     fn find_job<'a>(&'a self, by: AgentId, id: &'a str) -> FindJobFuture<'a>;

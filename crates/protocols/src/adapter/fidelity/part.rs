@@ -31,6 +31,12 @@ pub enum Part {
     Cause,
     /// Why the job failed, as a sentence.
     Reason,
+    /// How far the worker is, before its result.
+    Progress,
+    /// A part of the output, before the result.
+    PartialOutput,
+    /// What the worker asks the requester.
+    Question,
     Paid,
     Duration,
     Signature,
@@ -66,6 +72,9 @@ impl Part {
             Self::Output => "output",
             Self::Cause => "cause",
             Self::Reason => "reason",
+            Self::Progress => "progress",
+            Self::PartialOutput => "partial_output",
+            Self::Question => "question",
             Self::Paid => "paid",
             Self::Duration => "duration",
             Self::Signature => "signature",
@@ -94,6 +103,9 @@ impl Part {
                 | Self::Output
                 | Self::Cause
                 | Self::Reason
+                | Self::Progress
+                | Self::PartialOutput
+                | Self::Question
                 | Self::Paid
                 | Self::Duration
         )

@@ -106,7 +106,9 @@ struct EvidenceView {
 /// The trace of a job.
 pub async fn trace(context: &HubContext, job: &Job, eyes: Viewer) -> Result<Trace, Failure> {
     let (start, end) = (start(context, job).await?, end(context, job).await?);
-    let hops = hops(context, TracedJob { job, start: start.as_ref(), end: end.as_ref() });
+    let reports = context.engine.reports_of(job.progress.newest, 1).await?;
+    let report = reports.rows.first();
+    let hops = hops(context, TracedJob { job, start: start.as_ref(), end: end.as_ref(), report });
     let signed = field_map_of(job.request.origin).and_then(|map| map.evidence(job));
     let hops = hops.into_iter().map(|hop| HopView::of(hop, eyes, signed.is_some())).collect();
     let signed = signed.filter(|_| eyes != Viewer::Operator);
@@ -232,7 +234,7 @@ impl NoteView {
 fn seen(hop: Hop, eyes: Viewer, signed: bool) -> Hop {
     let own = match hop.kind {
         HopKind::Request => Viewer::Requester,
-        HopKind::Result => Viewer::Worker,
+        HopKind::Progress | HopKind::Question | HopKind::Result => Viewer::Worker,
     };
     let told = |field: &Field, given: &MessageView| {
         given.fields.iter().any(|other| other.part == field.part && other.value == field.value)
@@ -261,6 +263,7 @@ pub fn state_name(state: State) -> &'static str {
         State::Deferred { .. } => "deferred",
         State::Assigned => "assigned",
         State::Running => "running",
+        State::InputRequired { .. } => "asking",
         State::Completed => "completed",
         State::Failed => "failed",
         State::Expired => "expired",

@@ -134,6 +134,9 @@ pub fn notice_event(
         | NoticeKind::OfferReceived { .. }
         | NoticeKind::PriceAgreed { .. }
         | NoticeKind::OfferLost { .. }
+        | NoticeKind::Progress { .. }
+        | NoticeKind::InputRequested { .. }
+        | NoticeKind::InputProvided { .. }
         | NoticeKind::Message { .. } => None,
     }
 }
@@ -144,7 +147,7 @@ fn envelope(event: Event, body: String) -> OutgoingEvent {
 
 /// Assigned work, if the assignment of this epoch still holds.
 fn assigned(context: &OpenclawContext, job: &Job, epoch: u32) -> Option<OutgoingEvent> {
-    let theirs = matches!(job.state, JobState::Assigned | JobState::Running) && job.epoch == epoch;
+    let theirs = job.state.is_assigned() && job.epoch == epoch;
     theirs.then(|| {
         let body = request_body(context, job, job.acceptance.accepted_at.is_some());
         envelope(Event::Request, body)

@@ -14,7 +14,7 @@ use rialto_core::agent::key::KeyHash;
 use rialto_core::command::Command;
 use rialto_core::event::HistoryLine;
 use rialto_core::id::{AgentId, EventId, JobId};
-use rialto_core::job::{Job, State};
+use rialto_core::job::Job;
 use rialto_core::notice::Notice;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_engine::store::{PageQuery, Row};
@@ -137,7 +137,7 @@ impl AgentStream {
     /// Hands over the work that waits for the reader, most urgent first (R93).
     async fn hand_over(&self) {
         let fresh = |job: &&Arc<Job>| {
-            let held = matches!(job.state, State::Assigned | State::Running);
+            let held = job.state.is_assigned();
             held && job.assignment.is_some_and(|turn| !turn.handed_over)
         };
         let mut waiting: Vec<(u8, JobId)> = self.context.engine.with_world(|world| {

@@ -10,13 +10,15 @@ use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::{Job, State as JobState};
 use rialto_core::world::World;
 use rialto_engine::run::JobRole;
+use serde::Serialize;
 use uuid::Uuid;
 
 use super::{about, failed, query};
 use crate::adapter::caller::Caller;
+use crate::adapter::question_view::QuestionView;
 use crate::adapter::shown_jobs;
 use crate::kit::query::Query;
-use crate::kit::raw_json;
+use crate::kit::{raw_json, rfc3339};
 use crate::openclaw::OpenclawContext;
 use crate::openclaw::auth::{KnownCaller, PathParam};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
@@ -35,6 +37,16 @@ const PAGE_BYTES: usize = 1 << 20;
 /// The most jobs scanned for one page, whether they match or not.
 const LOOKED_AT_MAX: usize = 2_000;
 const STEP: usize = 50;
+
+/// A collaboration with the question of its responder, if one is open. The requester answers it with
+/// `POST /v1/jobs/{id}/answer`.
+#[derive(Serialize)]
+struct CollaborationWithQuestion {
+    #[serde(flatten)]
+    view: CollaborationView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<QuestionView>,
+}
 
 /// `GET /collaborations/{id}`.
 pub async fn show(
@@ -61,7 +73,9 @@ pub async fn show(
         correlation_id: collaboration::ids(&job).correlation_id,
         timestamp: context.engine.now(),
     };
-    let shown = CollaborationView::new(common, collaboration_id, state, request, response, result);
+    let view = CollaborationView::new(common, collaboration_id, state, request, response, result);
+    let question = QuestionView::of(&job, rfc3339::format_millis);
+    let shown = CollaborationWithQuestion { view, question };
     Ok(errors::json_response(200, &shown))
 }
 

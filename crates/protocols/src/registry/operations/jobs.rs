@@ -8,7 +8,7 @@ use axum::response::Response;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
 use rialto_core::id::AgentId;
-use rialto_core::job::{Cause, Job, Requester, State as JobState};
+use rialto_core::job::{Cause, Job, Requester};
 use serde::Serialize;
 
 use super::{HandlerResult, read_query};
@@ -284,7 +284,7 @@ pub async fn fetch_jobs(
 async fn hand_over(context: &RegistryContext, agent: AgentId) -> Result<Vec<Arc<Job>>, Failure> {
     let mut budget = ByteBudget::new(FETCHED_BYTES);
     let jobs: Vec<Arc<Job>> = context.engine.with_world(|world| {
-        let held = |job: &&Arc<Job>| matches!(job.state, JobState::Assigned | JobState::Running);
+        let held = |job: &&Arc<Job>| job.state.is_assigned();
         let oldest = world.assigned_jobs(agent).filter(held).take(FETCHED_MAX);
         // Jobs that no longer fit are fetched once the first ones are reported.
         oldest

@@ -208,7 +208,15 @@ fn walk(
 /// Whether it is a message, or is shown as one.
 fn is_said(news: &NoticeKind) -> bool {
     use NoticeKind::*;
-    matches!(news, Message { .. } | Assigned { .. } | Unassigned { .. } | Ended { .. })
+    matches!(
+        news,
+        Message { .. }
+            | Assigned { .. }
+            | Unassigned { .. }
+            | InputRequested { .. }
+            | InputProvided { .. }
+            | Ended { .. }
+    )
 }
 
 fn write_message(
@@ -281,7 +289,10 @@ fn write_job(world: &World, job: &Job) -> String {
         JobState::Open | JobState::Queued | JobState::Negotiating | JobState::Deferred { .. } => {
             "queued"
         }
-        JobState::Assigned | JobState::Running | JobState::Completed => "delivered",
+        JobState::Assigned
+        | JobState::Running
+        | JobState::InputRequired { .. }
+        | JobState::Completed => "delivered",
         JobState::Failed | JobState::Cancelled | JobState::Withdrawn => "failed",
         JobState::Expired => "expired",
     };

@@ -83,9 +83,14 @@ async fn accept(context: RelayContext, by: AgentOrOperator, body: Bytes) -> Hand
     let send = send.map_err(|bad| rejected(bad.into()))?;
     let ClassifiedMessage { from, work, parties } = open(&context, by, &send).await?;
     if let Some(job) = work {
-        return job::take_result(&context, by, from, &job, &send.envelope).await;
+        return job::take_report(&context, by, from, &job, &send).await;
     }
     let parties = parties.map_err(rejected)?;
+    if parties.foreign.is_some()
+        && let Some(answer) = job::answer_question(&context, by, from, parties.to, &send).await?
+    {
+        return Ok(answer);
+    }
     let delay = delay(&context, (from, parties.to), &send);
     if let Some(worker) = &parties.foreign
         && let Some(answer) = job::open_job(&context, by, from, worker, &send, delay).await?

@@ -53,6 +53,8 @@ pub struct Annotations {
     pub bridge: Option<String>,
     /// Members of the request that have no field in an envelope (B11).
     pub meta: Option<String>,
+    /// It is a question: the next message of this conversation is the answer.
+    pub question: bool,
 }
 
 impl Annotations {
@@ -62,6 +64,9 @@ impl Annotations {
             if let Some(value) = value {
                 out.extend_from_slice(format!(",\"{name}\":{value}").as_bytes());
             }
+        }
+        if self.question {
+            out.extend_from_slice(b",\"question\":true");
         }
     }
 }
@@ -140,7 +145,7 @@ mod tests {
     use crate::kit::ijson;
     use proptest::prelude::*;
 
-    const NONE: Annotations = Annotations { job: None, bridge: None, meta: None };
+    const NONE: Annotations = Annotations { job: None, bridge: None, meta: None, question: false };
     const AT: Timestamp = Timestamp(1_774_000_800_000);
 
     fn message(envelope: &str) -> MessageEvent<'_> {
@@ -188,9 +193,10 @@ mod tests {
             job: Some(r#"{"id":"j"}"#.to_owned()),
             bridge: Some(r#"{"protocol":"agora"}"#.to_owned()),
             meta: Some(r#"{"a":1.0}"#.to_owned()),
+            question: true,
         };
         let said = written(MessageEvent { annotations: &annotations, ..message("{}") });
-        let wanted = r#","envelope":{},"job":{"id":"j"},"bridge":{"protocol":"agora"},"meta":{"a":1.0},"timestamp":"#;
+        let wanted = r#","envelope":{},"job":{"id":"j"},"bridge":{"protocol":"agora"},"meta":{"a":1.0},"question":true,"timestamp":"#;
         assert!(said.contains(wanted), "{said}");
     }
 

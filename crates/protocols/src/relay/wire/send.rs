@@ -12,7 +12,7 @@ use crate::kit::ijson::{Json, JsonValue};
 const OF_ENVELOPES: [&str; 5] =
     ["chorus_version", "sender_id", "original_text", "original_semantic", "sender_culture"];
 /// Members that belong beside an envelope.
-const OF_MESSAGES: [&str; 2] = ["receiver_id", "stream"];
+const OF_MESSAGES: [&str; 3] = ["receiver_id", "stream", "question"];
 
 /// Marks what the hub writes for other parties.
 const BRIDGE: &str = "bridge";
@@ -26,6 +26,8 @@ pub struct SendRequest<'a> {
     pub envelope: Envelope<'a>,
     /// Whether the sender wants the receiver's reply as a stream.
     pub stream: bool,
+    /// Whether a worker asks its requester a question instead of sending a result.
+    pub question: bool,
 }
 
 impl<'a> SendRequest<'a> {
@@ -36,9 +38,11 @@ impl<'a> SendRequest<'a> {
         let receiver = faults.collect(receiver(&f, default_host));
         let envelope = faults.collect(envelope(&f, json));
         let stream = faults.collect(f.flag("stream"));
-        match (receiver, envelope, stream) {
-            (Some(receiver), Some(envelope), Some(stream)) => {
-                Ok(Self { receiver, envelope, stream: stream.unwrap_or(false) })
+        let question = faults.collect(f.flag("question"));
+        match (receiver, envelope, stream, question) {
+            (Some(receiver), Some(envelope), Some(stream), Some(question)) => {
+                let (stream, question) = (stream.unwrap_or(false), question.unwrap_or(false));
+                Ok(Self { receiver, envelope, stream, question })
             }
             _ => {
                 let bad = faults.into_invalid_body();

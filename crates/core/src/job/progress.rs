@@ -1,0 +1,194 @@
+//! Progress: what a worker reports before its result.
+//!
+//! The reports of a job are a log of notices. They are numbered without gaps and each names the one
+//! before, so a report costs one row, however long the log is. The job's row has the newest
+//! progress and the end of the log.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Job, Requester, Selection, State, acceptance, work};
+use crate::answer::Answer;
+use crate::command::ReportProgress;
+use crate::draft::Draft;
+use crate::event::Event;
+use crate::id::NoticeId;
+use crate::message;
+use crate::notice::NoticeKind;
+use crate::refusal::Refusal;
+
+/// What may be reported and asked about one job before its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgressLimits {
+    /// Reports, and the bytes of their content.
+    pub reports: u32,
+    pub report_bytes: u64,
+    /// Questions, and the bytes of all questions, schemas and answers.
+    pub questions: u32,
+    pub question_bytes: usize,
+}
+
+impl Default for ProgressLimits {
+    fn default() -> Self {
+        Self { reports: 10_000, report_bytes: 16 << 20, questions: 32, question_bytes: 1 << 20 }
+    }
+}
+
+/// How much of a job is done, in millionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Fraction(u32);
+
+impl Fraction {
+    pub const WHOLE: Self = Self(1_000_000);
+
+    /// `None` above the whole.
+    pub fn from_millionths(millionths: u32) -> Option<Self> {
+        Some(Self(millionths)).filter(|fraction| *fraction <= Self::WHOLE)
+    }
+
+    pub fn millionths(self) -> u32 {
+        self.0
+    }
+}
+
+/// The newest progress of a job, and the end of its log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// As the current worker reported it last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fraction: Option<Fraction>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// How many reports the log has, and the bytes of their content.
+    pub reports: u32,
+    pub bytes: u64,
+    /// The notice of the newest report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<NoticeId>,
+}
+
+impl Progress {
+    /// Whether nothing was ever reported.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Another worker begins anew. The log stays.
+    pub fn restart(&mut self) {
+        (self.fraction, self.text) = (None, None);
+    }
+}
+
+/// One entry of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgressReport {
+    /// 1, 2, 3 … without gaps.
+    pub number: u32,
+    /// The notice of the report before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<NoticeId>,
+    /// The assignment it is about.
+    pub epoch: u32,
+    pub update: ProgressUpdate,
+}
+
+/// What a worker reports: how far it is, a part of the result, or both.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgressUpdate {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fraction: Option<Fraction>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<ResultPart>,
+}
+
+/// A part of a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultPart {
+    /// A JSON object as text, exactly as received.
+    pub content: String,
+    /// It continues the part before it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub append: bool,
+}
+
+impl ProgressUpdate {
+    /// The size of its content.
+    pub fn content_bytes(&self) -> usize {
+        self.text.as_ref().map_or(0, String::len)
+            + self.part.as_ref().map_or(0, |part| part.content.len())
+    }
+}
+
+/// The worker reports progress. That is a sign of life, so its lease begins anew.
+pub fn report(draft: &mut Draft<'_>, order: ReportProgress) -> Result<Answer, Refusal> {
+    let mut job = work::find_assigned_job(draft, &order.job, order.by)?;
+    work::ensure_epoch(&job, order.epoch)?;
+    work::ensure_at_work(&job)?;
+    message::knows_work(draft, order.by);
+    begin(draft, &mut job);
+    renew_lease(draft, &mut job);
+    add_to_log(draft, &mut job, order.update)?;
+    Ok(work::put(draft, job))
+}
+
+/// A worker that reports or asks anything has accepted the job and works on it.
+pub fn begin(draft: &mut Draft<'_>, job: &mut Job) {
+    if job.acceptance.accepted_at.is_none() {
+        acceptance::mark_accepted(draft, job, None);
+        acceptance::notify_accepted(draft, job);
+    }
+    work::hand_over_one(job, draft.now);
+    if job.state != State::Running {
+        job.state = State::Running;
+        draft.add_event(Event::JobStarted { job: job.id });
+    }
+}
+
+/// The worker may give no response for another lease, counted from now.
+pub fn renew_lease(draft: &Draft<'_>, job: &mut Job) {
+    let until = draft.now.plus(job.request.lease);
+    if let Some(turn) = &mut job.assignment {
+        turn.until = turn.until.max(until).min(job.request.deadline);
+    }
+}
+
+/// Adds a report to the log and tells the requester: with the original text if it uses the same
+/// protocol, otherwise with a notice. A log never has a gap, so a full inbox refuses the report.
+pub fn add_to_log(
+    draft: &mut Draft<'_>,
+    job: &mut Job,
+    update: ProgressUpdate,
+) -> Result<(), Refusal> {
+    let bytes = job.progress.bytes + update.content_bytes() as u64;
+    let limits = draft.world.rules.progress;
+    if job.progress.reports >= limits.reports || bytes > limits.report_bytes {
+        return Err(Refusal::TooManyReports { max: limits.reports });
+    }
+    let requester = match job.request.requester {
+        Requester::Agent(agent) => Some(agent),
+        Requester::Guest(_) => None,
+    };
+    if requester.is_some_and(|agent| message::is_inbox_full(draft, agent)) {
+        return Err(Refusal::InboxFull);
+    }
+    let is_forwarded = requester.is_some_and(|agent| draft.forward_original(agent));
+    let to = requester.filter(|_| !is_forwarded);
+    // Requesters that follow a job message by message also get this one at their endpoint.
+    let follows = matches!(job.selection, Selection::Invited { .. });
+    let url = to.filter(|_| follows).and_then(|to| draft.agent(to)?.delivery_url());
+    let number = job.progress.reports + 1;
+    let (previous, epoch) = (job.progress.newest, job.epoch);
+    let (fraction, text) = (update.fraction, update.text.clone());
+    let report = Box::new(ProgressReport { number, previous, epoch, update });
+    let notice = draft.notify(to, NoticeKind::Progress { job: job.id, report }, url);
+    job.progress = Progress {
+        fraction: fraction.or(job.progress.fraction),
+        text: text.or(job.progress.text.take()),
+        reports: number,
+        bytes,
+        newest: Some(notice),
+    };
+    draft.add_event(Event::JobProgressed { job: job.id });
+    Ok(())
+}

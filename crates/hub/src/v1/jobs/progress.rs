@@ -1,0 +1,183 @@
+//! What a worker reports before its result: how far it is, and parts of the result.
+
+use axum::extract::State;
+use rialto_core::answer::Answer;
+use rialto_core::command::{Command, JobRef, ReportProgress};
+use rialto_core::job::Job;
+use rialto_core::job::progress::{Fraction, ProgressUpdate, ResultPart};
+use rialto_engine::run::LoggedReport;
+use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::fidelity::fraction_text;
+use rialto_protocols::kit::budget::ByteBudget;
+use rialto_protocols::kit::fields::{Fields, Malformed};
+use rialto_protocols::kit::{ijson, raw_json};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::find_party_job;
+use super::result::{parse_epoch, parse_text};
+use super::view::state_name;
+use crate::v1::auth::{AgentCaller, PathParam, RawBody};
+use crate::v1::json_object::JsonObject;
+use crate::v1::problem::Problem;
+use crate::v1::response::{HandlerResult, format_time, ok_response};
+use crate::v1::strict_fields;
+
+/// Decimals a fraction may have.
+const DECIMALS: usize = 6;
+/// Parts that a job shows, and their bytes; older ones are in the requester's inbox.
+const PARTS_SHOWN: usize = 100;
+const PARTS_SHOWN_BYTES: usize = 256 << 10;
+
+#[derive(Serialize)]
+struct ReportResponse {
+    id: Uuid,
+    state: &'static str,
+    /// The number of this report among those of the job.
+    number: u32,
+    /// By then the worker must give another sign of life.
+    lease_until: Option<String>,
+}
+
+/// `POST /v1/jobs/{id}/progress`: how far the worker is.
+pub async fn report_progress(
+    State(context): State<HubContext>,
+    by: AgentCaller,
+    PathParam(id): PathParam,
+    RawBody(body): RawBody,
+) -> HandlerResult {
+    let json = ijson::read(&body).map_err(Malformed::from)?;
+    let f = strict_fields::parse_fields(&json, &["epoch", "fraction", "text"])?;
+    let update =
+        ProgressUpdate { fraction: parse_fraction(&f)?, text: parse_text(&f, "text")?, part: None };
+    if update == ProgressUpdate::default() {
+        return Err(f.malformed("fraction", "or \"text\" is required").into());
+    }
+    report(&context, by, &id, parse_epoch(&f)?, update).await
+}
+
+/// `POST /v1/jobs/{id}/parts`: a part of the result.
+pub async fn add_part(
+    State(context): State<HubContext>,
+    by: AgentCaller,
+    PathParam(id): PathParam,
+    RawBody(body): RawBody,
+) -> HandlerResult {
+    let json = ijson::read(&body).map_err(Malformed::from)?;
+    let f = strict_fields::parse_fields(&json, &["epoch", "artifact", "append"])?;
+    // Must be an object, because some protocols cannot represent anything else.
+    f.object("artifact")?;
+    let content = f.required("artifact", f.get("artifact"))?.raw().to_owned();
+    let append = f.flag("append")?.unwrap_or(false);
+    let part = Some(ResultPart { content, append });
+    let update = ProgressUpdate { part, ..ProgressUpdate::default() };
+    report(&context, by, &id, parse_epoch(&f)?, update).await
+}
+
+/// A number between 0 and 1, read from its digits.
+fn parse_fraction(f: &Fields<'_, '_>) -> Result<Option<Fraction>, Malformed> {
+    const TEXT: &str = "must be a number between 0 and 1 with at most 6 decimals";
+    let number = f.credits("fraction", DECIMALS).map_err(|_| f.malformed("fraction", TEXT))?;
+    let Some(number) = number else { return Ok(None) };
+    let fraction = u32::try_from(number.micros()).ok().and_then(Fraction::from_millionths);
+    fraction.map(Some).ok_or_else(|| f.malformed("fraction", TEXT))
+}
+
+async fn report(
+    context: &HubContext,
+    by: AgentCaller,
+    id: &str,
+    epoch: Option<u32>,
+    update: ProgressUpdate,
+) -> HandlerResult {
+    let job = find_party_job(context, by.id, id).await?;
+    context.engine.record_seen(by.id);
+    let order = ReportProgress { job: JobRef::Id(job.id), by: by.id, epoch, update };
+    let order = Command::ReportProgress(Box::new(order));
+    match context.engine.run_once(order, by.once).await?.answer {
+        Answer::Job { job, .. } => Ok(ok_response(&ReportResponse {
+            id: job.uuid,
+            state: state_name(job.state),
+            number: job.progress.reports,
+            lease_until: job.assignment.map(|turn| format_time(turn.until)),
+        })),
+        _ => Err(Problem::not_found()),
+    }
+}
+
+/// The progress of a job, for its parties.
+#[derive(Serialize)]
+pub struct ProgressView {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fraction: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// How many reports there were.
+    reports: u32,
+}
+
+impl ProgressView {
+    /// `None` if nothing was reported.
+    pub fn of(job: &Job) -> Option<Self> {
+        let progress = &job.progress;
+        (progress.reports > 0).then(|| Self {
+            fraction: progress.fraction.map(format_fraction),
+            text: progress.text.clone(),
+            reports: progress.reports,
+        })
+    }
+}
+
+/// A part of a result, as parties see it.
+#[derive(Serialize)]
+pub struct PartView {
+    number: u32,
+    at: String,
+    artifact: Box<RawValue>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    append: bool,
+}
+
+/// The newest parts of a job's result, oldest first.
+pub async fn load_parts(context: &HubContext, job: &Job) -> Result<Vec<PartView>, Problem> {
+    let log = context.engine.reports_of(job.progress.newest, PARTS_SHOWN).await?;
+    let mut budget = ByteBudget::new(PARTS_SHOWN_BYTES);
+    let fits = |part: &PartView| budget.take(part.artifact.get().len());
+    let mut parts: Vec<PartView> =
+        log.rows.into_iter().filter_map(PartView::of).take_while(fits).collect();
+    parts.reverse();
+    Ok(parts)
+}
+
+impl PartView {
+    fn of(logged: LoggedReport) -> Option<Self> {
+        let LoggedReport { at, report } = logged;
+        let ResultPart { content, append } = report.update.part?;
+        let artifact = raw_json::verbatim(&content);
+        Some(Self { number: report.number, at: format_time(at), artifact, append })
+    }
+}
+
+/// The members of a report in a notice.
+pub fn report_members(members: JsonObject, update: &ProgressUpdate) -> JsonObject {
+    let ProgressUpdate { fraction, text, part } = update;
+    let mut members = members;
+    if let Some(fraction) = fraction {
+        members = members.with("fraction", format_fraction(*fraction));
+    }
+    if let Some(text) = text {
+        members = members.with("text", text);
+    }
+    if let Some(part) = part {
+        members = members.with("artifact", raw_json::verbatim(&part.content));
+        if part.append {
+            members = members.with("append", true);
+        }
+    }
+    members
+}
+
+fn format_fraction(fraction: Fraction) -> Box<RawValue> {
+    raw_json::verbatim(&fraction_text(fraction))
+}

@@ -1,0 +1,143 @@
+//! Questions of workers and answers of requesters.
+
+use axum::extract::State;
+use rialto_core::answer::Answer;
+use rialto_core::command::{AnswerQuestion, AskQuestion, Command, JobRef};
+use rialto_core::job::{Job, Question};
+use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::question_view::{QuestionView, check_answer};
+use rialto_protocols::kit::fields::{Fields, Malformed};
+use rialto_protocols::kit::object::ObjectWriter;
+use rialto_protocols::kit::schema::Schema;
+use rialto_protocols::kit::{ijson, raw_json};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::find_party_job;
+use super::result::{parse_epoch, parse_text};
+use super::view::{JobView, Viewer, state_name};
+use crate::v1::auth::{AgentCaller, PathParam, RawBody};
+use crate::v1::problem::Problem;
+use crate::v1::response::{HandlerResult, format_time, ok_response};
+use crate::v1::strict_fields;
+
+/// The longest schema of an answer, in bytes.
+const SCHEMA_MAX: usize = 16 << 10;
+
+#[derive(Serialize)]
+struct AskResponse {
+    id: Uuid,
+    state: &'static str,
+    question: Option<QuestionView>,
+}
+
+/// `POST /v1/jobs/{id}/ask`: the worker asks the requester for more input.
+pub async fn ask_question(
+    State(context): State<HubContext>,
+    by: AgentCaller,
+    PathParam(id): PathParam,
+    RawBody(body): RawBody,
+) -> HandlerResult {
+    let json = ijson::read(&body).map_err(Malformed::from)?;
+    let f = strict_fields::parse_fields(&json, &["epoch", "text", "schema"])?;
+    let (epoch, text) = (parse_epoch(&f)?, parse_text(&f, "text")?);
+    let (text, schema) = (f.required("text", text)?, parse_schema(&f)?);
+    let job = find_party_job(&context, by.id, &id).await?;
+    context.engine.record_seen(by.id);
+    let order = AskQuestion { job: JobRef::Id(job.id), by: by.id, epoch, text, schema };
+    let order = Command::AskQuestion(Box::new(order));
+    match context.engine.run_once(order, by.once).await?.answer {
+        Answer::Job { job, .. } => Ok(ok_response(&AskResponse {
+            id: job.uuid,
+            state: state_name(job.state),
+            question: QuestionView::of(&job, format_time),
+        })),
+        _ => Err(Problem::not_found()),
+    }
+}
+
+/// A schema that answers can be checked against.
+fn parse_schema(f: &Fields<'_, '_>) -> Result<Option<String>, Malformed> {
+    f.object("schema")?;
+    let Some(schema) = f.get("schema").filter(|_| f.has_value("schema")) else { return Ok(None) };
+    if schema.raw().len() > SCHEMA_MAX {
+        return Err(f.malformed("schema", format!("has more than {SCHEMA_MAX} bytes")));
+    }
+    Schema::of(schema).map_err(|bad| f.malformed("schema", bad))?;
+    Ok(Some(schema.raw().to_owned()))
+}
+
+/// `POST /v1/jobs/{id}/answer`: the requester answers the open question.
+pub async fn answer_question(
+    State(context): State<HubContext>,
+    by: AgentCaller,
+    PathParam(id): PathParam,
+    RawBody(body): RawBody,
+) -> HandlerResult {
+    let json = ijson::read(&body).map_err(Malformed::from)?;
+    let f = strict_fields::parse_fields(&json, &["question", "text", "input"])?;
+    let question = f.integer("question")?.map(u32::try_from).transpose();
+    let question =
+        question.map_err(|_| f.malformed("question", "must be its number, such as 1"))?;
+    let input = parse_input(&f)?;
+    let job = find_party_job(&context, by.id, &id).await?;
+    if !job.is_requested_by(by.id) {
+        return Err(Problem::not_found());
+    }
+    check_answer(&job, &input).await?;
+    let order = AnswerQuestion { job: JobRef::Id(job.id), by: by.id, question, input };
+    let order = Command::AnswerQuestion(Box::new(order));
+    match context.engine.run_once(order, by.once).await?.answer {
+        Answer::Job { job, .. } => Ok(ok_response(&JobView::full(&job, Viewer::Requester))),
+        _ => Err(Problem::not_found()),
+    }
+}
+
+/// The answer as JSON: a text, or any object.
+fn parse_input(f: &Fields<'_, '_>) -> Result<String, Malformed> {
+    f.object("input")?;
+    let input = f.get("input").filter(|_| f.has_value("input")).map(|input| input.raw().to_owned());
+    let text = f.text("text")?.map(|text| ObjectWriter::new().text("text", text).finish());
+    match (input, text) {
+        (Some(input), None) => Ok(input),
+        (None, Some(text)) => Ok(text),
+        _ => Err(f.malformed("text", "or \"input\" is required, and not both")),
+    }
+}
+
+/// A question and its answer, for the parties.
+#[derive(Serialize)]
+pub struct AskedQuestion {
+    number: u32,
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<Box<RawValue>>,
+    asked_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answered_at: Option<String>,
+}
+
+impl AskedQuestion {
+    fn of((number, question): (u32, &Question)) -> Self {
+        Self {
+            number,
+            text: question.text.clone(),
+            schema: question.schema.as_deref().map(raw_json::verbatim),
+            asked_at: format_time(question.asked_at),
+            answer: question.answer.as_deref().map(raw_json::verbatim),
+            answered_at: question.answered_at.map(format_time),
+        }
+    }
+}
+
+/// All questions for the requester; for a worker only its own.
+pub fn asked_questions(job: &Job, viewer: Viewer) -> Vec<AskedQuestion> {
+    match viewer {
+        Viewer::Requester => (1..).zip(&job.questions).map(AskedQuestion::of).collect(),
+        Viewer::Worker => job.current_questions().map(AskedQuestion::of).collect(),
+        Viewer::Operator => Vec::new(),
+    }
+}

@@ -1,0 +1,58 @@
+//! Questions about jobs: the open one, for requesters whose protocol shows it with the job, and the
+//! check of an answer.
+
+use rialto_core::job::{Job, State};
+use rialto_core::refusal::Refusal;
+use rialto_core::time::Timestamp;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
+
+use crate::kit::raw_json;
+use crate::kit::schema::Schema;
+
+/// A question that waits for an answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct QuestionView {
+    /// Counted from 1 for each job.
+    pub number: u32,
+    pub text: String,
+    /// JSON Schema of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Box<RawValue>>,
+    /// When the job expires without an answer.
+    pub until: String,
+}
+
+impl QuestionView {
+    /// The open question, with its time as the protocol writes it.
+    pub fn of(job: &Job, format_time: fn(Timestamp) -> String) -> Option<Self> {
+        let State::InputRequired { until } = job.state else { return None };
+        let (number, question) = job.open_question()?;
+        let schema = question.schema.as_deref().map(raw_json::verbatim);
+        Some(Self { number, text: question.text.clone(), schema, until: format_time(until) })
+    }
+}
+
+/// Answers that are checked at the same time; more wait.
+static AT_ONCE: Semaphore = Semaphore::const_new(2);
+
+/// Checks an answer against the schema of the open question. The answer to a question that is not
+/// open is checked by core.
+pub async fn check_answer(job: &Job, input: &str) -> Result<(), Refusal> {
+    let schema = job.open_question().and_then(|(_, question)| question.schema.clone());
+    let Some(schema) = schema else { return Ok(()) };
+    let Ok(_permit) = AT_ONCE.acquire().await else { return Ok(()) };
+    let input = input.to_owned();
+    let check = move || {
+        // A question with a bad schema is refused when it is asked.
+        let schema = Schema::compile(&schema).ok()?;
+        let violations = schema.check(&input).err()?;
+        let texts: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        Some(texts.join("; "))
+    };
+    match tokio::task::spawn_blocking(check).await.ok().flatten() {
+        Some(reason) => Err(Refusal::InputRejected { reason }),
+        None => Ok(()),
+    }
+}
