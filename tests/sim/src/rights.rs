@@ -128,6 +128,9 @@ fn posted(scene: &TestHub, new_agent: Option<&Registration>, command: &Command) 
 
 fn against(scene: &TestHub, command: &Command) -> Option<&'static str> {
     match command {
+        Command::RecordDelivery { report: Some(report), .. } => {
+            against(scene, &Command::from(report.clone()))
+        }
         Command::ReportResult(said) => report(scene, said),
         Command::Start { job, by } | Command::Respond { job, by, .. } => worker(scene, job, *by),
         Command::Defer { job, by, .. } => worker(scene, job, *by),
@@ -163,6 +166,7 @@ fn is_granted(changes: &Changes, answer: &Answer) -> bool {
         // Market orders are always answered; the rows show what they did.
         Answer::MarketOrder { .. } => !(changes.jobs.is_empty() && changes.agents.is_empty()),
         Answer::Job { repeated, .. } | Answer::SignedOrder { repeated, .. } => !repeated,
+        Answer::Delivery { refused } => refused.is_none(),
         _ => true,
     }
 }

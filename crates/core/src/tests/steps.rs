@@ -9,13 +9,14 @@ use crate::agent::{Liveness, Terms};
 use crate::alias::Digest;
 use crate::command::{
     Actor, Command, DeliveryResult, JobRef, MessageIdentity, OfferRef, OfferTerms, Pay,
-    Registration, ReportResult, SuspensionTarget, Timer,
+    Registration, ReportResult, SuspensionTarget, Timer, WorkerReport,
 };
 use crate::envelope::Envelope;
-use crate::id::AgentId;
+use crate::id::{AgentId, NoticeId};
 use crate::idempotency::{Idempotency, Principal, Receipt, SavedAnswer};
 use crate::job::{Cause, Job};
 use crate::money::Credits;
+use crate::notice::NoticeKind;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
 use crate::testkit::{AWAY, HOME, TestHub, credits, message, registration, skill};
@@ -438,6 +439,25 @@ impl Step {
             }
             _ => DeliveryResult::EndpointGone,
         };
-        Some(Command::RecordDelivery { notice, result: ended })
+        let report = (how > 100).then(|| reported(scene, notice, how)).flatten();
+        Some(Command::RecordDelivery { notice, result: ended, report })
     }
+}
+
+/// What an endpoint says about the job that was delivered to it.
+fn reported(scene: &TestHub, notice: NoticeId, how: u8) -> Option<WorkerReport> {
+    let push = scene.world.delivery(notice)?;
+    let (NoticeKind::Assigned { job: id, epoch }, Some(by)) = (&push.kind, push.to) else {
+        return None;
+    };
+    let job = JobRef::Id(*id);
+    Some(match how % 5 {
+        0 => WorkerReport::Started { job, by },
+        1 => WorkerReport::Declined { job, by },
+        2 => WorkerReport::Unreachable { job: *id, epoch: *epoch },
+        ok => {
+            let report = scene.job_report(*id, ok == 3, "0.10");
+            WorkerReport::Result(Box::new(ReportResult { by, ..report }))
+        }
+    })
 }

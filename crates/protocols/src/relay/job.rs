@@ -8,7 +8,7 @@ use axum::response::Response;
 use rialto_core::agent::Agent;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
-use rialto_core::command::{Command, JobRef, OpenJob, ReportResult, UnfitAgent};
+use rialto_core::command::{Command, JobRef, OpenJob, ReportResult, UnfitAgent, WorkerReport};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, DEFAULT_PRIORITY, Job, Policy, Requester, Selection, State};
 use rialto_core::money::Credits;
@@ -308,7 +308,7 @@ pub async fn take_result(
         Some(said) => report_failure(job, worker, &said),
         None => succeeded(job, worker, envelope),
     };
-    match context.engine.run_once(order, by.once).await {
+    match context.engine.run_once(order.into(), by.once).await {
         Ok(ran) => {
             let repeated = ran.replayed || matches!(ran.answer, Answer::Job { repeated: true, .. });
             Ok(job_response(
@@ -338,9 +338,9 @@ fn over(is: &State) -> Failure {
     }
 }
 
-fn succeeded(job: &Job, by: AgentId, envelope: &Envelope<'_>) -> Command {
+fn succeeded(job: &Job, by: AgentId, envelope: &Envelope<'_>) -> WorkerReport {
     let output = ObjectWriter::new().text("text", envelope.original_text).finish();
-    Command::ReportResult(Box::new(ReportResult {
+    WorkerReport::Result(Box::new(ReportResult {
         ok: true,
         output: Some(output),
         ..report(job, by, Digest::of(&[envelope.raw().as_bytes()]))
@@ -390,16 +390,16 @@ impl WorkerError {
 
 /// A worker that could not read the work, or did not accept it, has not failed; everything else is
 /// a failure (B16). Its own text is kept (B7).
-pub fn report_failure(job: &Job, by: AgentId, said: &WorkerError) -> Command {
+pub fn report_failure(job: &Job, by: AgentId, said: &WorkerError) -> WorkerReport {
     let refused = said.refused;
     // The next worker gets it at once, and this one's text is not passed on.
     if refused && job.policy.next_when_declined {
-        return Command::Decline { job: JobRef::Id(job.id), by, epoch: None, reason: None };
+        return WorkerReport::Declined { job: JobRef::Id(job.id), by };
     }
     let text = [said.detail.as_str(), &said.code].into_iter().find(|text| !text.is_empty());
     let text = text.unwrap_or("the agent could not complete the job").to_owned();
     let cause = if refused { Cause::Policy } else { Cause::Execution };
-    Command::ReportResult(Box::new(ReportResult {
+    WorkerReport::Result(Box::new(ReportResult {
         ok: false,
         cause: Some(cause),
         text: Some(text),

@@ -120,7 +120,7 @@ fn a_job_is_in_hand_once_it_is_fetched_delivered_accepted_or_begun() {
             |scene, _, _| {
                 let notice = scene.world.deliveries_due(scene.now).next().unwrap().notice;
                 let ended = DeliveryResult::Delivered { reply: None };
-                scene.run(Command::RecordDelivery { notice, result: ended }).unwrap();
+                scene.run(Command::RecordDelivery { notice, result: ended, report: None }).unwrap();
             },
             1,
         ),
@@ -535,7 +535,7 @@ fn whoever_takes_its_work_elsewhere_is_hired_however_little_it_reads() {
             if endpoint {
                 let notice = scene.world.deliveries_due(scene.now).next().unwrap().notice;
                 let ended = DeliveryResult::Delivered { reply: None };
-                scene.run(Command::RecordDelivery { notice, result: ended }).unwrap();
+                scene.run(Command::RecordDelivery { notice, result: ended, report: None }).unwrap();
             } else {
                 scene.run(Command::HandOver { agent: ada, jobs: vec![job] }).unwrap();
             }

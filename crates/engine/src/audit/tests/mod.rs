@@ -87,7 +87,9 @@ async fn grow(dir: &Path) {
         panic!("there is space")
     };
     let ended = DeliveryResult::Delivered { reply: Some("{}".to_owned()) };
-    run(Command::RecordDelivery { notice, result: ended }).await.expect("it was in flight");
+    run(Command::RecordDelivery { notice, result: ended, report: None })
+        .await
+        .expect("it was in flight");
     // And signed requests, some of them still in progress.
     for order in signed_orders::negotiation_commands() {
         second
