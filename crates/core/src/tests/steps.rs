@@ -5,6 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use crate::agent::key::Holder;
+use crate::agent::{Capacity, JobIntake};
 use crate::agent::{Liveness, Terms};
 use crate::alias::Digest;
 use crate::command::{
@@ -358,11 +359,16 @@ impl Step {
             order.skills.push(one);
         }
         order.terms = Terms {
-            max_concurrent_jobs: (terms % 3 == 0 && terms > 0).then_some(1 + u32::from(terms % 2)),
-            max_starts_per_minute: (terms % 7 == 2).then_some(2),
-            confirms_jobs: terms % 4 == 2,
-            strict_input: terms % 11 == 5,
-            urgent_first: terms % 5 == 3,
+            capacity: Capacity {
+                max_concurrent_jobs: (terms % 3 == 0 && terms > 0)
+                    .then_some(1 + u32::from(terms % 2)),
+                max_starts_per_minute: (terms % 7 == 2).then_some(2),
+            },
+            intake: JobIntake {
+                confirms_jobs: terms % 4 == 2,
+                strict_input: terms % 11 == 5,
+                urgent_first: terms % 5 == 3,
+            },
         };
         (order.liveness, order.endpoint) = match liveness % 4 {
             0 | 3 => (Liveness::Always, None),

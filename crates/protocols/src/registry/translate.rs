@@ -11,6 +11,7 @@ use rialto_core::command::{
 };
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, DEFAULT_PRIORITY, Job, Policy, Selection, State};
+use rialto_core::job::{Queueing, Reassignment, RequesterOptions};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::time::{Millis, Timestamp};
@@ -119,11 +120,16 @@ pub fn open_job(
         unfit_agents: unfit,
         selection: worker.map_or(choice, Selection::Direct),
         policy: Policy {
-            next_when_unreachable: by_hub,
-            next_when_declined: by_hub,
-            next_when_failed: false,
-            queue_unmatched: false,
-            requester_waits: wishes.requester_waits,
+            reassignment: Reassignment {
+                when_unreachable: by_hub,
+                when_declined: by_hub,
+                when_failed: false,
+            },
+            queueing: Queueing { when_unmatched: false, ..Queueing::default() },
+            requester: RequesterOptions {
+                waits: wishes.requester_waits,
+                ..RequesterOptions::default()
+            },
             ..Policy::default()
         },
         deadline: wishes.deadline.unwrap_or(now.plus(JOB_LIFETIME)),

@@ -11,6 +11,7 @@ use rialto_core::answer::Answer;
 use rialto_core::command::{Command, JobRef, OpenJob, ReportResult, UnfitAgent, WorkerReport};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, DEFAULT_PRIORITY, Job, Policy, Requester, Selection, State};
+use rialto_core::job::{NamedWorker, Queueing, RequesterOptions};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::refusal::Refusal;
@@ -145,10 +146,16 @@ impl JobOrder<'_> {
             unfit_agents: unfit,
             // The sender is notified of the end in any case, so it can be answered at once.
             policy: Policy {
-                presence_first: true,
-                queue_unmatched: away && may_wait,
                 // A refusal is sent at once, without the delay.
-                not_before: self.delay.filter(|_| may_wait).map(|delay| now.plus(delay)),
+                requester: RequesterOptions {
+                    answered_at_once: true,
+                    ..RequesterOptions::default()
+                },
+                queueing: Queueing { when_unmatched: away && may_wait, ..Queueing::default() },
+                named_worker: NamedWorker {
+                    not_before: self.delay.filter(|_| may_wait).map(|delay| now.plus(delay)),
+                    ..NamedWorker::default()
+                },
                 ..Policy::default()
             },
             deadline: now.plus(lease),
@@ -393,7 +400,7 @@ impl WorkerError {
 pub fn report_failure(job: &Job, by: AgentId, said: &WorkerError) -> WorkerReport {
     let refused = said.refused;
     // The next worker gets it at once, and this one's text is not passed on.
-    if refused && job.policy.next_when_declined {
+    if refused && job.policy.reassignment.when_declined {
         return WorkerReport::Declined { job: JobRef::Id(job.id), by };
     }
     let text = [said.detail.as_str(), &said.code].into_iter().find(|text| !text.is_empty());

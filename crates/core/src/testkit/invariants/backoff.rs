@@ -66,7 +66,7 @@ fn is_requeued(job: &Job, changes: &Changes) -> bool {
 fn passed_on(old: &Job, job: &Job, world: &World) -> bool {
     let Some(worker) = old.worker().and_then(|worker| world.agent(worker)) else { return false };
     let refused = job.declined.contains(&worker.id) && !old.declined.contains(&worker.id);
-    refused && worker.home != job.origin && job.policy.queue_after_failure
+    refused && worker.home != job.origin && job.policy.queueing.after_failure
 }
 
 /// One second, doubled each time, written a second time.

@@ -13,6 +13,7 @@ use rialto_core::command::{Command, DeliveryResult, OpenJob};
 use rialto_core::envelope::Envelope;
 use rialto_core::id::{JobId, NoticeId};
 use rialto_core::job::{Policy, Selection};
+use rialto_core::job::{Queueing, Reassignment, RequesterOptions};
 use rialto_core::notice::Notice;
 use rialto_core::time::Millis;
 use rialto_core::world::Rules;
@@ -112,14 +113,18 @@ async fn posts(engine: &Engine) {
     let asks = enrolled("asks", &[]).await;
     let [one, two] =
         [enrolled("one", &[("bid", "3")]).await, enrolled("two", &[("bid", "2")]).await];
-    let policy =
-        Policy { next_when_declined: true, queue_after_failure: true, ..Policy::default() };
+    let policy = Policy {
+        reassignment: Reassignment { when_declined: true, ..Reassignment::default() },
+        queueing: Queueing { after_failure: true, ..Queueing::default() },
+        ..Policy::default()
+    };
     let task = |n: u64, selection: Selection| {
         let order = open(1_100_000 + n, asks, "bid", "5", engine.now());
         OpenJob { selection, policy, ..order }
     };
     let newest = || engine.with_world(|world| JobId(world.next.job.0 - 1));
-    let unpaid = Policy { unpaid: true, ..policy };
+    let unpaid =
+        Policy { requester: RequesterOptions { unpaid: true, ..policy.requester }, ..policy };
     run(submit_task(OpenJob { policy: unpaid, ..task(1, Selection::Cheapest) })).await;
     run(report(newest(), two, true, "2").into()).await;
     run(submit_task(OpenJob { policy: unpaid, ..task(2, Selection::Cheapest) })).await;
