@@ -34,7 +34,7 @@ impl MarketTotals {
 fn is_counted(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
     let markets = &draft.world.markets;
     let at_home = draft.agent(agent).is_some_and(|agent| markets.contains_key(&agent.home));
-    at_home || markets.contains_key(&job.origin)
+    at_home || markets.contains_key(&job.request.origin)
 }
 
 /// Updates the totals of an agent: all jobs if it is native to the market, otherwise only the
@@ -54,7 +54,7 @@ pub fn update(
 pub fn record_declined(draft: &mut Draft<'_>, agent: AgentId, job: &Job) {
     if is_counted(draft, agent, job) {
         let declined = &mut draft.agent_state_mut(agent).declined_jobs;
-        declined.push(job.foreign_id.clone());
+        declined.push(job.request.foreign_id.clone());
         if declined.len() > DECLINED_MAX {
             declined.remove(0);
         }

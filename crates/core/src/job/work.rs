@@ -70,7 +70,7 @@ pub fn start(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answ
     let mut job = find_assigned_job(draft, wanted, by)?;
     ensure_assigned(&job)?;
     message::knows_work(draft, by);
-    if job.accepted_at.is_none() {
+    if job.acceptance.accepted_at.is_none() {
         acceptance::mark_accepted(draft, &mut job, None);
         acceptance::notify_accepted(draft, &job);
     }
@@ -110,7 +110,7 @@ pub fn report_result(draft: &mut Draft<'_>, report: ReportResult) -> Result<Answ
         grace_period::excuse_silence(draft, &mut job);
     } else {
         // A worker that reports a result has accepted the job, even if it never confirmed.
-        if job.accepted_at.is_none() {
+        if job.acceptance.accepted_at.is_none() {
             acceptance::mark_accepted(draft, &mut job, None);
         }
         grace_period::mark_received(&mut job, draft.now);
@@ -119,7 +119,7 @@ pub fn report_result(draft: &mut Draft<'_>, report: ReportResult) -> Result<Answ
         return forward_partial_result(draft, job);
     }
     let price = job.assignment.map_or(Credits::ZERO, |assignment| assignment.price);
-    let earned = earned_amount(&job, report.cost).min(job.held);
+    let earned = earned_amount(&job, report.cost).min(job.payment.held);
     let paid = if report.ok { earned } else { Credits::ZERO };
     if report.ok && report.cost > price && report.cost != Credits::MAX {
         draft.add_event(Event::ReportedAbovePrice { job: job.id, reported: report.cost, paid });
@@ -145,7 +145,7 @@ pub fn report_result(draft: &mut Draft<'_>, report: ReportResult) -> Result<Answ
 
 /// Forwards a partial result unchanged; the job goes on.
 fn forward_partial_result(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
-    if let Requester::Agent(requester) = job.requester {
+    if let Requester::Agent(requester) = job.request.requester {
         if message::is_inbox_full(draft, requester) {
             return Err(Refusal::InboxFull);
         }
@@ -167,7 +167,7 @@ fn earned_amount(job: &Job, cost: Credits) -> Credits {
     let Some(turn) = job.assignment else { return Credits::ZERO };
     match turn.own {
         Some(own) if cost >= own => turn.price,
-        _ => job.price_step.round_up(cost.max(Credits::ZERO)).min(turn.price),
+        _ => job.payment.price_step.round_up(cost.max(Credits::ZERO)).min(turn.price),
     }
 }
 
@@ -184,7 +184,7 @@ pub fn decline(
     ensure_assigned(&job)?;
     message::knows_work(draft, by);
     draft.add_event(Event::JobDeclined { job: job.id, worker: by });
-    job.declined.push(by);
+    job.candidates.declined.push(by);
     market_totals::record_declined(draft, by, &job);
     if job.policy.reassignment.when_declined {
         let text =
@@ -268,7 +268,7 @@ pub fn handle_unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Resul
         presence::mark_unreachable(draft, worker);
         // A named worker is not replaced: the job may still wait for it.
         if job.selection != Selection::Direct(worker) {
-            job.declined.push(worker);
+            job.candidates.declined.push(worker);
         }
     }
     if may_reassign(draft, &job) {
@@ -302,7 +302,7 @@ pub fn fail_assignment(
 ) -> Result<Answer, Refusal> {
     end::record_outcome(draft, &job, false, Some(cause), Credits::ZERO);
     if let Some(worker) = job.worker() {
-        job.declined.push(worker);
+        job.candidates.declined.push(worker);
         if cause == Cause::TimedOut {
             draft.notify(
                 Some(worker),
@@ -334,7 +334,7 @@ pub fn reassign_now(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> 
 }
 
 fn assign_next(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer, Refusal> {
-    job.pending_assignment = None;
+    job.candidates.pending_assignment = None;
     if may_reassign(draft, &job) {
         if let Ok(chosen) = select::next_worker(draft, &job, Readiness::AfterApproval)
             && acceptance::hold_and_assign(draft, &mut job, chosen).is_ok()
@@ -356,7 +356,7 @@ fn assign_next(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer
 fn may_reassign(draft: &Draft<'_>, job: &Job) -> bool {
     // A job that may be queued for new workers never fails for having been declined.
     let patient = job.policy.queueing.after_failure || job.epoch < draft.world.rules.attempts_max;
-    draft.now < job.deadline && patient
+    draft.now < job.request.deadline && patient
 }
 
 fn put(draft: &mut Draft<'_>, job: Job) -> Answer {

@@ -88,7 +88,7 @@ pub struct RelayFieldMap;
 
 impl FieldMap for RelayFieldMap {
     fn request_sent(&self, shown: TracedJob<'_>) -> MessageView {
-        asked(&shown.job.meta)
+        asked(&shown.job.request.meta)
     }
 
     fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
@@ -96,7 +96,7 @@ impl FieldMap for RelayFieldMap {
         let news = NoticeKind::Assigned { job: job.id, epoch: job.epoch };
         let given = worded(shown, job.worker()?, news)?;
         let side = MessageView::from_json(ID, given, GIVEN);
-        Some(if job.origin == ID { side } else { side.expand_field("/meta") })
+        Some(if job.request.origin == ID { side } else { side.expand_field("/meta") })
     }
 
     fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {
@@ -122,14 +122,14 @@ impl FieldMap for RelayFieldMap {
 
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let job = shown.job;
-        let Requester::Agent(reader) = job.requester else { return None };
+        let Requester::Agent(reader) = job.request.requester else { return None };
         let ok = job.result.as_ref().is_some_and(|report| report.ok);
         let told = worded(shown, reader, NoticeKind::Ended { job: job.id })?;
         Some(as_result(MessageView::from_json(ID, told, TOLD), ok))
     }
 
     fn extras(&self, job: &Job) -> Option<String> {
-        asked(&job.meta).extras()
+        asked(&job.request.meta).extras()
     }
 
     fn find_job<'a>(
@@ -142,7 +142,8 @@ impl FieldMap for RelayFieldMap {
             let wanted = JobRef::Foreign { origin: ID, id: id.to_owned() };
             let named = context.engine.find_job(&wanted).await?;
             let is_it = |job: &&Arc<Job>| {
-                job.origin == ID && asked(&job.meta).text(Part::Conversation).as_deref() == Some(id)
+                job.request.origin == ID
+                    && asked(&job.request.meta).text(Part::Conversation).as_deref() == Some(id)
             };
             let live = || {
                 context
@@ -203,7 +204,7 @@ impl FieldMap for RelayFieldMap {
 /// What a reader is sent about a job. The text is the same at any time.
 fn worded(shown: TracedJob<'_>, reader: AgentId, news: NoticeKind) -> Option<String> {
     let TracedJob { context, job, .. } = shown;
-    let at = job.assignment.map_or(job.opened_at, |turn| turn.since);
+    let at = job.assignment.map_or(job.request.opened_at, |turn| turn.since);
     let notice = Notice { id: NoticeId(0), to: Some(reader), position: 0, before: None, at, news };
     let worded = |world: &World| translate::job_envelope(world, &notice, job);
     let worded = context.engine.with_world(worded)?;

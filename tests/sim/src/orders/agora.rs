@@ -107,7 +107,7 @@ fn speaker(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> S
     // Every agent that was asked can name the job, even after another one has it.
     let by_other = dice.chance(12);
     let asked = |job: &Job| {
-        let able: Vec<AgentId> = job.invited.iter().copied().filter(signs).collect();
+        let able: Vec<AgentId> = job.candidates.invited.iter().copied().filter(signs).collect();
         let one = (!able.is_empty()).then(|| able[(at % able.len() as u64) as usize]);
         one.or(job.worker())
     };
@@ -126,7 +126,8 @@ fn speaker(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> S
 /// The id by which its parties know a job: the requester's, or the hub's for one from elsewhere.
 fn called(scene: &TestHub, job: &Job) -> String {
     let native = requester(job).and_then(|agent| scene.world.agent(agent));
-    let own = native.and_then(|one| job.foreign_id.strip_prefix(&one.native_id)?.strip_prefix('/'));
+    let own = native
+        .and_then(|one| job.request.foreign_id.strip_prefix(&one.native_id)?.strip_prefix('/'));
     own.map_or_else(|| job.uuid.to_string(), str::to_owned)
 }
 
@@ -144,7 +145,7 @@ fn command(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> C
             invited_offer(request, price, valid_for, Millis(1))
         }
         Kind::Accept => {
-            let offers = job.map(|job| &job.offers[..]).unwrap_or_default();
+            let offers = job.map(|job| &job.candidates.offers[..]).unwrap_or_default();
             let name = dice.pick(offers).map(|offer| offer.name.clone());
             let offer = ExternalRef { id: name.unwrap_or(request.id), counterparty: with };
             let binding = match dice.chance(20) {
@@ -166,7 +167,7 @@ fn command(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> C
 
 /// In most cases the other party of a job, and sometimes any agent, even a missing one.
 fn other(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> AgentId {
-    match job.map(|job| &job.requester) {
+    match job.map(|job| &job.request.requester) {
         Some(Requester::Agent(agent)) if kind != Kind::Accept && dice.chance(60) => *agent,
         _ => somebody(dice, scene),
     }

@@ -58,14 +58,15 @@ pub fn hops(shown: TracedJob<'_>) -> Vec<Hop> {
     let job = shown.job;
     let home = |world: &World| job.worker().and_then(|id| world.agent(id)).map(|agent| agent.home);
     let Some(home) = shown.context.engine.with_world(home) else { return Vec::new() };
-    let (Some(requester), Some(worker)) = (field_map_of(job.origin), field_map_of(home)) else {
+    let (Some(requester), Some(worker)) = (field_map_of(job.request.origin), field_map_of(home))
+    else {
         return Vec::new();
     };
     let request = worker.request_received(shown).map(|given| Hop {
         kind: HopKind::Request,
-        from: job.origin,
+        from: job.request.origin,
         to: home,
-        at: job.assignment.map_or(job.opened_at, |turn| turn.since),
+        at: job.assignment.map_or(job.request.opened_at, |turn| turn.since),
         sent: Some(requester.request_sent(shown)),
         received: given,
     });
@@ -75,7 +76,7 @@ pub fn hops(shown: TracedJob<'_>) -> Vec<Hop> {
         Some(Hop {
             kind: HopKind::Result,
             from: home,
-            to: job.origin,
+            to: job.request.origin,
             at,
             sent: asked,
             received: given,
