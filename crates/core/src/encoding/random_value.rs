@@ -259,8 +259,12 @@ impl<'de> de::Deserializer<'de> for &mut RandomValues {
         deserialize_i32 visit_i32 i32, deserialize_i64 visit_i64 i64,
     }
 
-    /// Only the fields of flattened structs do not say what they are.
+    /// Only events and the fields of flattened structs do not say what they are.
     fn deserialize_any<V: Visitor<'de>>(self, to: V) -> Result<V::Value, NotAllowed> {
+        if (&to as &dyn de::Expected).to_string().contains("Event") {
+            let event = serde_json::json!({ "event": "agent_updated", "agent": self.number() });
+            return event.deserialize_any(to).map_err(de::Error::custom);
+        }
         if self.is_number {
             return to.visit_u64(self.next() % 1_000);
         }

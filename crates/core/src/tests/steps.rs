@@ -445,7 +445,7 @@ impl Step {
             }
             _ => DeliveryResult::EndpointGone,
         };
-        let report = (how > 100).then(|| reported(scene, notice, how)).flatten();
+        let report = (how > 230).then(|| reported(scene, notice, how)).flatten();
         Some(Command::RecordDelivery { notice, result: ended, report })
     }
 }
