@@ -22,8 +22,7 @@ use crate::refusal::Refusal;
 /// The version that is written, and the only one that is read.
 pub const VERSION: u8 = 1;
 
-/// The most bytes of one value. A batch of changes is the longest: its commands together hold at
-/// most what a lane queues.
+/// The most bytes of one value: far more than one command holds or changes.
 pub const ENCODED_BYTES_MAX: usize = 256 << 20;
 
 /// Why a value cannot be encoded or decoded.

@@ -396,7 +396,7 @@ fn postings() {
         rewrite(db, "postings", 1, |posting| posting["id"] = 2.into());
     });
     plant("holds", "credits held for an unpaid job", |db| {
-        let sql = "SELECT max(id) FROM jobs WHERE body ->> '$.policy.requester.unpaid' = 1";
+        let sql = "SELECT max(id) FROM jobs WHERE body ->> '$.policy.unpaid' = 1";
         rewrite(db, "jobs", number(db, sql), |job| job["held"] = 1.into());
     });
 }
