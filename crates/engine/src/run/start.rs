@@ -154,12 +154,12 @@ fn check_newest_rows(world: &World, store: &mut dyn Store) -> Result<(), StoreEr
 /// A lane without its thread, for simulations: the caller decides when a batch runs, and so which
 /// command is first and which commands share a batch. Dropping it simulates a crash: pending
 /// commands get no answer.
-#[cfg(feature = "testkit")]
+#[cfg(any(test, feature = "testkit"))]
 pub struct ManualLane {
     lane: Lane,
 }
 
-#[cfg(feature = "testkit")]
+#[cfg(any(test, feature = "testkit"))]
 impl ManualLane {
     /// Reads the store, as `Engine::start` does, and runs nothing.
     pub fn start(setup: EngineParts) -> Result<(Engine, Self), StoreError> {

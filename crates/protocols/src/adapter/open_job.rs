@@ -9,7 +9,9 @@ use rialto_core::alias::{Digest, Protocol};
 use rialto_core::answer::Answer;
 use rialto_core::command::{Command, OpenJob};
 use rialto_core::id::AgentId;
-use rialto_core::job::{DEFAULT_PRIORITY, Job, Policy, Requester, Selection, State};
+use rialto_core::job::{
+    DEFAULT_PRIORITY, Job, Policy, Reassignment, Requester, RequesterOptions, Selection, State,
+};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::refusal::Refusal;
@@ -99,9 +101,15 @@ pub async fn open_job(
         unfit_agents,
         selection: request.worker.map_or(choice, Selection::Direct),
         policy: Policy {
-            next_when_unreachable: by_hub,
-            next_when_declined: by_hub,
-            requester_waits: request.requester_waits,
+            reassignment: Reassignment {
+                when_unreachable: by_hub,
+                when_declined: by_hub,
+                when_failed: false,
+            },
+            requester: RequesterOptions {
+                waits: request.requester_waits,
+                ..RequesterOptions::default()
+            },
             ..Policy::default()
         },
         deadline: request.deadline.unwrap_or(context.engine.now().plus(JOB_LIFETIME)),

@@ -9,6 +9,7 @@ use rialto_core::command::{
 };
 use rialto_core::id::AgentId;
 use rialto_core::job::{DEFAULT_PRIORITY, Job, Policy, Requester, Selection};
+use rialto_core::job::{NamedWorker, Queueing, Reassignment, RequesterOptions};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::reputation::Score;
@@ -260,7 +261,10 @@ async fn open(
         price_step: PRICE_STEP,
         selection,
         unfit_agents: unfit,
-        policy: Policy { unpaid, ..policy(selection, settings) },
+        policy: Policy {
+            requester: RequesterOptions { unpaid, ..policy(selection, settings).requester },
+            ..policy(selection, settings)
+        },
         deadline: now.plus(settings.task_ttl),
         lease: context.settings.lease_or(LEASE),
         wanted_by: None,
@@ -283,12 +287,17 @@ fn policy(selection: Selection, settings: &Settings) -> Policy {
     let goes_on =
         !named && !matches!(selection, Selection::Broadcast | Selection::BroadcastToProtocol);
     Policy {
-        next_when_declined: goes_on,
-        next_when_failed: goes_on,
-        queue_unmatched: settings.queue_unmatched && goes_on,
-        queue_after_failure: goes_on,
         // A named agent may be offline: agents of this market read their tasks when they poll.
-        allow_offline_worker: named,
+        reassignment: Reassignment {
+            when_declined: goes_on,
+            when_failed: goes_on,
+            ..Reassignment::default()
+        },
+        queueing: Queueing {
+            when_unmatched: settings.queue_unmatched && goes_on,
+            after_failure: goes_on,
+        },
+        named_worker: NamedWorker { may_be_offline: named, ..NamedWorker::default() },
         ..Policy::default()
     }
 }

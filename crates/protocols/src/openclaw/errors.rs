@@ -186,7 +186,8 @@ pub fn rejection(refusal: &Refusal, asked: RejectionContext<'_>) -> Result<Rejec
 
 /// The agent is at capacity (R71).
 fn full(asked: RejectionContext<'_>) -> Rejection {
-    let max = asked.agent.and_then(|agent| agent.terms.max_concurrent_jobs).map_or(1, u64::from);
+    let max =
+        asked.agent.and_then(|agent| agent.terms.capacity.max_concurrent_jobs).map_or(1, u64::from);
     let has = asked.agent.map_or(0, |agent| asked.world.assigned_job_count(agent.id));
     // A job that finished in between must not make the figures contradict the rejection.
     Rejection::at_capacity((has as u64).max(max), max, LATER_SECONDS)

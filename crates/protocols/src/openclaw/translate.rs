@@ -7,11 +7,13 @@ use rialto_core::agent::key::KeyHash;
 use rialto_core::agent::presence::Availability;
 use rialto_core::agent::status::AgentStatusUpdate;
 use rialto_core::agent::{Agent, Liveness, Skill, Terms};
+use rialto_core::agent::{Capacity, JobIntake};
 use rialto_core::alias::{Digest, Protocol};
 use rialto_core::command::{
     self, Actor, Canceller, Command, JobRef, OpenJob, Registration, ReportResult,
 };
 use rialto_core::id::AgentId;
+use rialto_core::job::RequesterOptions;
 use rialto_core::job::{Cause, Job, Policy, Requester, Selection, acceptance};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
@@ -74,11 +76,15 @@ pub fn publish_identity(message: &Message<Identity>, by: Publication) -> Command
         endpoint: identity.endpoint.clone(),
         skills: identity.capabilities.iter().map(skill).collect(),
         terms: Terms {
-            max_concurrent_jobs: limit(identity.limits.max_concurrent_tasks),
-            max_starts_per_minute: limit(identity.limits.rate_limit_per_minute),
-            confirms_jobs: identity.response_mode == Mode::Ask,
-            strict_input: identity.capabilities.iter().any(|one| one.input.is_some()),
-            urgent_first: true,
+            capacity: Capacity {
+                max_concurrent_jobs: limit(identity.limits.max_concurrent_tasks),
+                max_starts_per_minute: limit(identity.limits.rate_limit_per_minute),
+            },
+            intake: JobIntake {
+                confirms_jobs: identity.response_mode == Mode::Ask,
+                strict_input: identity.capabilities.iter().any(|one| one.input.is_some()),
+                urgent_first: true,
+            },
         },
         status: Some(availability(&identity.report, first.write().into())),
         card: message.raw.to_string(),
@@ -162,7 +168,14 @@ pub fn open_job(order: JobOrder<'_>, lease: Millis, now: Timestamp) -> Command {
         price_step: PriceStep::FINEST,
         selection: Selection::Direct(order.worker),
         unfit_agents: Vec::new(),
-        policy: Policy { presence_first: true, cancel_any_time: true, ..Policy::default() },
+        policy: Policy {
+            requester: RequesterOptions {
+                answered_at_once: true,
+                cancels_any_time: true,
+                ..RequesterOptions::default()
+            },
+            ..Policy::default()
+        },
         deadline,
         lease,
         wanted_by: said.deadline,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rialto_core::agent::key::KeyHash;
 use rialto_core::agent::{Liveness, Skill};
 use rialto_core::alias::{Digest, Protocol};
-use rialto_core::command::{Actor, Command, JobRef, Pay, Registration, ReportResult};
+use rialto_core::command::{Actor, Command, JobRef, Pay, Registration, ReportResult, WorkerReport};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Requester, State};
 use rialto_core::money::Credits;
@@ -98,14 +98,14 @@ pub fn job_request(wire: JobPost, requester: Requester, worker: Option<AgentId>)
 }
 
 /// A worker's result of a job, whichever way it came.
-pub fn report_result(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
+pub fn report_result(wire: ResultPost, job: JobRef, by: AgentId) -> WorkerReport {
     if wire.status == JobStatus::Pending {
-        return Command::Start { job, by };
+        return WorkerReport::Started { job, by };
     }
     let ok = wire.status == JobStatus::Success;
     let silent = "the agent reported a failure";
     let warned = !wire.warnings.is_empty();
-    Command::ReportResult(Box::new(ReportResult {
+    WorkerReport::Result(Box::new(ReportResult {
         job,
         by,
         epoch: None,
@@ -133,9 +133,9 @@ pub struct UnusableAnswer {
 
 /// An answer without a result: the job failed. It counts against the worker only if the answer is
 /// about the work.
-pub fn report_unusable_answer(job: JobRef, by: AgentId, answer: UnusableAnswer) -> Command {
+pub fn report_unusable_answer(job: JobRef, by: AgentId, answer: UnusableAnswer) -> WorkerReport {
     let UnusableAnswer { silent, why } = answer;
-    Command::ReportResult(Box::new(ReportResult {
+    WorkerReport::Result(Box::new(ReportResult {
         job,
         by,
         epoch: None,

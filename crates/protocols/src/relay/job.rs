@@ -9,10 +9,11 @@ use rialto_core::agent::Agent;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
 use rialto_core::command::{
-    AnswerQuestion, AskQuestion, Command, JobRef, OpenJob, ReportResult, UnfitAgent,
+    AnswerQuestion, AskQuestion, Command, JobRef, OpenJob, ReportResult, UnfitAgent, WorkerReport,
 };
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, DEFAULT_PRIORITY, Job, Policy, Requester, Selection, State};
+use rialto_core::job::{NamedWorker, Queueing, RequesterOptions};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::refusal::Refusal;
@@ -152,10 +153,16 @@ impl JobOrder<'_> {
             unfit_agents: unfit,
             // The sender is notified of the end in any case, so it can be answered at once.
             policy: Policy {
-                presence_first: true,
-                queue_unmatched: away && may_wait,
                 // A refusal is sent at once, without the delay.
-                not_before: self.delay.filter(|_| may_wait).map(|delay| now.plus(delay)),
+                requester: RequesterOptions {
+                    answered_at_once: true,
+                    ..RequesterOptions::default()
+                },
+                queueing: Queueing { when_unmatched: away && may_wait, ..Queueing::default() },
+                named_worker: NamedWorker {
+                    not_before: self.delay.filter(|_| may_wait).map(|delay| now.plus(delay)),
+                    ..NamedWorker::default()
+                },
                 ..Policy::default()
             },
             deadline: now.plus(lease),
@@ -323,7 +330,7 @@ pub async fn take_report(
         Some(error) => report_failure(job, worker, &error),
         None => succeeded(job, worker, envelope),
     };
-    run(context, by, job, order).await
+    run(context, by, job, order.into()).await
 }
 
 /// Runs a command about a job of this conversation, and answers the sender of its message.
@@ -389,9 +396,9 @@ fn over(is: &State) -> Failure {
     }
 }
 
-fn succeeded(job: &Job, by: AgentId, envelope: &Envelope<'_>) -> Command {
+fn succeeded(job: &Job, by: AgentId, envelope: &Envelope<'_>) -> WorkerReport {
     let output = ObjectWriter::new().text("text", envelope.original_text).finish();
-    Command::ReportResult(Box::new(ReportResult {
+    WorkerReport::Result(Box::new(ReportResult {
         ok: true,
         output: Some(output),
         ..report(job, by, Digest::of(&[envelope.raw().as_bytes()]))
@@ -441,16 +448,16 @@ impl WorkerError {
 
 /// A worker that could not read the work, or did not accept it, has not failed; everything else is
 /// a failure (B16). Its own text is kept (B7).
-pub fn report_failure(job: &Job, by: AgentId, said: &WorkerError) -> Command {
+pub fn report_failure(job: &Job, by: AgentId, said: &WorkerError) -> WorkerReport {
     let refused = said.refused;
     // The next worker gets it at once, and this one's text is not passed on.
-    if refused && job.policy.next_when_declined {
-        return Command::Decline { job: JobRef::Id(job.id), by, epoch: None, reason: None };
+    if refused && job.policy.reassignment.when_declined {
+        return WorkerReport::Declined { job: JobRef::Id(job.id), by };
     }
     let text = [said.detail.as_str(), &said.code].into_iter().find(|text| !text.is_empty());
     let text = text.unwrap_or("the agent could not complete the job").to_owned();
     let cause = if refused { Cause::Policy } else { Cause::Execution };
-    Command::ReportResult(Box::new(ReportResult {
+    WorkerReport::Result(Box::new(ReportResult {
         ok: false,
         cause: Some(cause),
         text: Some(text),

@@ -141,7 +141,7 @@ impl AgentStream {
             held && job.assignment.is_some_and(|turn| !turn.handed_over)
         };
         let mut waiting: Vec<(u8, JobId)> = self.context.engine.with_world(|world| {
-            let by_urgency = |agent: &Arc<Agent>| agent.terms.urgent_first;
+            let by_urgency = |agent: &Arc<Agent>| agent.terms.intake.urgent_first;
             if !world.agent(self.agent).is_some_and(by_urgency) {
                 return Vec::new();
             }

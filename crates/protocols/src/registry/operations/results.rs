@@ -84,7 +84,7 @@ async fn accept(
     once: Option<Idempotency>,
 ) -> HandlerResult {
     context.engine.record_seen(by);
-    let command = report_result(wire, JobRef::Id(job.id), by);
+    let command = report_result(wire, JobRef::Id(job.id), by).into();
     let ran = context.engine.run_once(command, once).await;
     let Answer::Job { job: now, .. } =
         ran.map_err(|failure| from_engine(failure, RequestKind::Job))?.answer

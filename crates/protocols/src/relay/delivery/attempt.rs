@@ -123,7 +123,7 @@ impl Drop for RunningAttempt {
 async fn once(hub_context: &RelayContext, push: &Delivery) -> FirstAttemptOutcome {
     let encoder = RelayEncoder { context: hub_context.clone() };
     let Some(envelope) = encoder.encode_if_due(&hub_context.engine, push, None) else {
-        let over = AttemptResult { status: AttemptStatus::Obsolete, commands: Vec::new() };
+        let over = AttemptResult { status: AttemptStatus::Obsolete, report: None };
         delivery::record_attempt(&hub_context.engine, push, over).await;
         return FirstAttemptOutcome::AlreadyRead;
     };

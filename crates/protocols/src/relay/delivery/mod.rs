@@ -7,7 +7,7 @@ pub mod reply_stream;
 
 use std::borrow::Cow;
 
-use rialto_core::command::{Command, JobRef};
+use rialto_core::command::{JobRef, WorkerReport};
 use rialto_core::id::AgentId;
 use rialto_core::job::Job;
 use rialto_core::notice::{Delivery, Notice, NoticeKind};
@@ -89,26 +89,23 @@ impl DeliveryEncoder for RelayEncoder {
     ) -> AttemptResult {
         let given = job.filter(|_| matches!(push.kind, NoticeKind::Assigned { .. })).zip(push.to);
         if let Some(((job, worker), said)) = given.zip(could_not(answer)) {
-            let order = report_failure(job, worker, &said);
-            return AttemptResult {
-                status: AttemptStatus::Delivered { reply: None },
-                commands: vec![order],
-            };
+            let report = Some(report_failure(job, worker, &said));
+            return AttemptResult { status: AttemptStatus::Delivered { reply: None }, report };
         }
         let arrived = match read_answer(answer) {
             Ok(reply) => AttemptStatus::Delivered { reply: Some(reply) },
             Err(_) if is_gone(answer) => AttemptStatus::EndpointGone,
             Err((_, why)) => AttemptStatus::Failed(why),
         };
-        let commands = match (&arrived, given) {
+        let report = match (&arrived, given) {
             // The worker has the job, and answers it with its own message.
             (AttemptStatus::Delivered { .. }, Some((job, worker))) => {
                 note_read(engine, worker, push.position);
-                vec![Command::Start { job: JobRef::Id(job.id), by: worker }]
+                Some(WorkerReport::Started { job: JobRef::Id(job.id), by: worker })
             }
-            _ => Vec::new(),
+            _ => None,
         };
-        AttemptResult { status: arrived, commands }
+        AttemptResult { status: arrived, report }
     }
 }
 

@@ -115,7 +115,7 @@ impl ReceiverCall {
             (_, None) => AttemptStatus::Delivered { reply: Some(OK.to_owned()) },
         };
         // Recorded first, reported second.
-        let verdict = AttemptResult { status: arrived, commands: Vec::new() };
+        let verdict = AttemptResult { status: arrived, report: None };
         delivery::record_attempt(&self.hub_context.engine, &push, verdict).await;
         let error = match (&end, &failed) {
             (StreamEnd::Error { said, .. }, _) => Some(said.clone()),
