@@ -6,6 +6,7 @@ use axum::extract::{RawQuery, State};
 use rialto_core::notice::{Delivery, Notice};
 use rialto_engine::delivery::{encoding_protocol, signed_headers};
 use rialto_protocols::adapter::{HubContext, delivery_encoders};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::auth::AgentCaller;
@@ -15,13 +16,13 @@ use super::response::{HandlerResult, ok_response};
 /// The endpoint if none is given. It is never called.
 const DEFAULT_URL: &str = "http://localhost";
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct DeliveryPreview {
     /// `None` if the notice would not be delivered to an endpoint.
     delivery: Option<DeliveryView>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct DeliveryView {
     url: String,
     headers: Vec<(String, String)>,

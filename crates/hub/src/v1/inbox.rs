@@ -7,6 +7,7 @@ use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
 use rialto_protocols::kit::query::Query;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -20,7 +21,7 @@ use super::strict_fields;
 /// The list's tag in cursors.
 const NOTICE_LIST: char = 'n';
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct InboxPage {
     items: Vec<Box<RawValue>>,
     next_cursor: Option<Cursor>,

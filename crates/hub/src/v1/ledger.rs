@@ -7,8 +7,10 @@ use rialto_core::world::World;
 use rialto_engine::store::{PageQuery as StorePage, Row};
 use rialto_engine::{Engine, Failure};
 use rialto_protocols::adapter::{HubContext, naming};
+use rialto_protocols::kit::api_doc::Time;
+use rialto_protocols::kit::raw_json::Number;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::accounts::can_view_account;
@@ -22,20 +24,20 @@ use super::response::{HandlerResult, format_amount, format_time, ok_response};
 const ENTRY_LIST: char = 'g';
 
 /// One ledger entry.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct EntryView {
     id: u64,
-    at: String,
+    at: Time,
     kind: &'static str,
     from: PocketView,
     to: PocketView,
-    amount: Box<RawValue>,
+    amount: Number,
     job: Option<Uuid>,
     /// The payer's own id for the payment.
     transfer: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct PocketView {
     owner: String,
     held: bool,

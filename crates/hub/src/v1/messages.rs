@@ -10,6 +10,7 @@ use rialto_engine::store::{Row, RowKey};
 use rialto_protocols::adapter::{EdgeError, HubContext};
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson::{self, Json};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::agent_names;
@@ -24,7 +25,7 @@ const MESSAGE_MAX: usize = 64 << 10;
 /// The protocol recorded for messages sent here: any JSON.
 const V1_PROTOCOL: Protocol = Protocol::new("v1");
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SendResponse {
     /// Its position in the receiver's inbox.
     position: u64,

@@ -7,13 +7,14 @@ use rialto_core::command::Command;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::auth::{AgentCaller, RawBody};
 use super::response::{HandlerResult, ok_response};
 use super::strict_fields;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct StatusResponse {
     status: &'static str,
 }

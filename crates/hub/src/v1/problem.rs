@@ -8,6 +8,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::raw_json;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -96,7 +97,7 @@ impl From<Malformed> for Problem {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ProblemBody<'a> {
     r#type: String,
     title: &'a str,

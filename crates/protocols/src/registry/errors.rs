@@ -9,12 +9,14 @@ use rialto_core::money::Credits;
 use rialto_core::refusal::{Refusal, Retry};
 use rialto_core::time::Timestamp;
 use rialto_engine::Failure as EngineFailure;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::wire::DECIMALS;
 use crate::adapter::EdgeError;
 use crate::kit::fields::Malformed;
+use crate::kit::raw_json::Number;
 use crate::kit::{raw_json, rfc3339};
 
 pub const INVALID_REQUEST: &str = "INVALID_REQUEST";
@@ -307,7 +309,7 @@ pub fn cause_of_code(code: &str) -> Cause {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ErrorBody<'a> {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     job: Option<RefusedJobBody<'a>>,
@@ -318,17 +320,17 @@ struct ErrorBody<'a> {
     detail: &'a str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct RefusedJobBody<'a> {
     job_id: Option<&'a str>,
     agent_id: Option<&'a str>,
     output_data: (),
-    execution_cost: Box<RawValue>,
+    execution_cost: Number,
     execution_time_ms: u32,
     timestamp_utc: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ErrorDetail<'a> {
     code: &'a str,
     message: &'a str,

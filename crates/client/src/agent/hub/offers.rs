@@ -33,7 +33,7 @@ struct OfferedJob<'a> {
 
 #[derive(Serialize)]
 struct OfferBody {
-    price: Box<RawValue>,
+    price: raw_json::Number,
 }
 
 /// Reads the inbox and sends offers until the hub no longer knows the agent.

@@ -6,7 +6,6 @@ use reqwest::Method;
 use rialto_protocols::kit::raw_json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::agent::handlers::Handlers;
 use crate::agent::skill::Skill;
@@ -49,7 +48,7 @@ struct RegisterBody<'a> {
 struct SkillBody<'a> {
     skill_name: &'a str,
     description: &'a str,
-    cost_per_call: Box<RawValue>,
+    cost_per_call: raw_json::Number,
     input_schema: BTreeMap<String, &'static str>,
     output_schema: BTreeMap<String, &'static str>,
 }

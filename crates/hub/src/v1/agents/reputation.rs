@@ -9,8 +9,9 @@ use rialto_core::time::Millis;
 use rialto_engine::{Engine, Failure};
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::raw_json;
+use rialto_protocols::kit::raw_json::Number;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::v1::agent_names;
 use crate::v1::auth::{PathParam, is_registered};
@@ -28,7 +29,7 @@ const OF_WINDOW: &str = "0.6 × success_rate + 0.3 × on_time_completion_rate + 
     1 - average_response_time_ms / response_scale_ms and nothing is below 0; \
     all truncated to six decimals, over the last 100 counted jobs";
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ReputationView {
     agent: u64,
     registry: RegistryScore,
@@ -36,35 +37,35 @@ struct ReputationView {
 }
 
 /// From 0 to 100, one step per job.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct RegistryScore {
-    score: Box<RawValue>,
+    score: Number,
     successes: u64,
     failures: u64,
     /// The newest step; `null` before the first.
     last: Option<ScoreStep>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ScoreStep {
-    before: Box<RawValue>,
+    before: Number,
     /// The requester's score at that time.
-    hirer: Box<RawValue>,
+    hirer: Number,
     ok: bool,
     /// Clamped to 0 through 100, whatever the formula gives.
-    after: Box<RawValue>,
+    after: Number,
     formula: &'static str,
 }
 
 /// From 0 to 1, over the newest jobs.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct OpenclawScore {
-    score: Option<Box<RawValue>>,
-    success_rate: Option<Box<RawValue>>,
-    on_time_completion_rate: Option<Box<RawValue>>,
+    score: Option<Number>,
+    success_rate: Option<Number>,
+    on_time_completion_rate: Option<Number>,
     average_response_time_ms: Option<i64>,
     response_scale_ms: i64,
-    response_time_score: Option<Box<RawValue>>,
+    response_time_score: Option<Number>,
     counted: i64,
     formula: &'static str,
 }

@@ -12,10 +12,12 @@ use rialto_core::number;
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::kit::api_doc::Time;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson;
+use rialto_protocols::kit::raw_json::Number;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::view::{JobView, Viewer};
 use crate::v1::agent_names;
@@ -32,20 +34,20 @@ const VALID_DEFAULT: Millis = Millis::minutes(5);
 /// Units of time, in milliseconds.
 const UNITS: [(&str, i64); 3] = [("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct OfferList {
     offers: Vec<OfferView>,
 }
 
 /// One offer.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct OfferView {
     /// Identifies this offer for as long as the job is stored; notices contain it, too.
     id: usize,
     agent: u64,
     name: String,
-    price: Box<RawValue>,
-    valid_until: String,
+    price: Number,
+    valid_until: Time,
     /// The job was assigned for it.
     accepted: bool,
 }
@@ -194,12 +196,12 @@ pub fn brief_offers(job: &Job, by: AgentId) -> Vec<BriefOffer> {
 }
 
 /// One offer with the fields needed to accept it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct BriefOffer {
     id: usize,
     agent: u64,
-    price: Box<RawValue>,
-    valid_until: String,
+    price: Number,
+    valid_until: Time,
 }
 
 /// `POST /v1/jobs/{id}/accept`: the requester accepts an offer, identified by its id, or by its

@@ -12,9 +12,10 @@ use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson::{self, Json};
+use rialto_protocols::kit::raw_json::Number;
 use rialto_protocols::registry::job::{canonical_bytes, cause_of_code};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::find_party_job;
@@ -153,11 +154,11 @@ fn parse_epoch(f: &Fields<'_, '_>) -> Result<Option<u32>, Malformed> {
     epoch.map_err(|_| f.malformed("epoch", "must be the epoch of an assignment, such as 1"))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ResultResponse {
     id: Uuid,
     state: &'static str,
-    paid: Box<RawValue>,
+    paid: Number,
     /// The same result was reported before.
     repeated: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -188,7 +189,7 @@ pub async fn submit_result(
     }))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct DeclineResponse {
     id: Uuid,
     state: &'static str,

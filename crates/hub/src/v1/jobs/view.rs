@@ -2,7 +2,10 @@
 
 use rialto_core::job::{Cause, Job, JobResult, Requester};
 pub use rialto_protocols::adapter::fidelity::state_name;
+use rialto_protocols::kit::api_doc::Time;
 use rialto_protocols::kit::raw_json;
+use rialto_protocols::kit::raw_json::Number;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -19,7 +22,7 @@ pub enum Viewer {
 }
 
 /// The fields of a job.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct JobView {
     id: Uuid,
     protocol: String,
@@ -34,33 +37,33 @@ pub struct JobView {
     worker: Option<u64>,
     epoch: u32,
     /// Agreed at assignment; `null` while the worker may still make an offer.
-    price: Option<Box<RawValue>>,
+    price: Option<Number>,
     /// The worker lists no price and makes an offer, within the budget, before it begins.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     by_offer: bool,
     #[serde(flatten)]
     budget_view: Option<BudgetView>,
-    paid: Option<Box<RawValue>>,
+    paid: Option<Number>,
     cause: Option<&'static str>,
-    opened_at: String,
-    assigned_at: Option<String>,
+    opened_at: Time,
+    assigned_at: Option<Time>,
     /// If the worker is silent beyond this time, the assignment fails.
-    lease_until: Option<String>,
-    deadline: String,
-    ended_at: Option<String>,
+    lease_until: Option<Time>,
+    deadline: Time,
+    ended_at: Option<Time>,
     #[serde(flatten)]
     content: Option<JobContent>,
 }
 
 /// Hidden from the worker: it gets its price, whatever the budget is.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct BudgetView {
-    budget: Box<RawValue>,
-    held: Box<RawValue>,
+    budget: Number,
+    held: Number,
 }
 
 /// Visible to the parties only.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct JobContent {
     input: Box<RawValue>,
     result: Option<ResultView>,
@@ -71,7 +74,7 @@ struct JobContent {
     offers: Vec<BriefOffer>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ResultView {
     ok: bool,
     output: Option<Box<RawValue>>,

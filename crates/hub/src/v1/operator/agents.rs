@@ -7,9 +7,11 @@ use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use rialto_engine::Engine;
 use rialto_protocols::adapter::{HubContext, naming};
+use rialto_protocols::kit::api_doc::Time;
 use rialto_protocols::kit::raw_json;
+use rialto_protocols::kit::raw_json::Number;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::v1::auth::{OperatorCaller, PathParam};
 use crate::v1::page::{self, Cursor, Page, parse_choice};
@@ -23,7 +25,7 @@ const AGENT_LIST: char = 'A';
 const SLICE: u64 = 10_000;
 
 /// An agent as the operator sees it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct OperatorAgentView {
     id: u64,
     name: String,
@@ -31,9 +33,9 @@ struct OperatorAgentView {
     protocol: String,
     state: &'static str,
     online: bool,
-    score: Box<RawValue>,
+    score: Number,
     jobs_in_hand: usize,
-    registered_at: String,
+    registered_at: Time,
 }
 
 /// The status of an agent.
@@ -141,7 +143,7 @@ pub fn find(context: &HubContext, id: &str) -> Result<AgentId, Problem> {
     })
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SuspensionResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<u64>,

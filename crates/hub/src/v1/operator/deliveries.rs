@@ -9,6 +9,8 @@ use rialto_core::id::NoticeId;
 use rialto_core::notice::Delivery;
 use rialto_core::world::World;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::kit::api_doc::Time;
+use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -23,7 +25,7 @@ use crate::v1::response::{HandlerResult, format_time, ok_response};
 const DELIVERY_LIST: char = 'p';
 
 /// A delivery as the operator sees it, without the URL's path and the content.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct OperatorDeliveryView {
     id: u64,
     state: &'static str,
@@ -33,7 +35,7 @@ struct OperatorDeliveryView {
     /// Scheme and host; the rest of the URL may contain secrets.
     destination: String,
     attempts: u32,
-    next_try: Option<String>,
+    next_try: Option<Time>,
     #[serde(rename = "trouble")]
     error: Option<String>,
 }

@@ -8,12 +8,13 @@ use rialto_engine::keys::{Key, KeyKind};
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::v1::auth::{OperatorCaller, RawBody};
 use crate::v1::response::{HandlerResult, json_response};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct IssueKeyResponse {
     /// Shown once; the saved answer of a repeated request omits it.
     #[serde(skip_serializing_if = "Option::is_none")]

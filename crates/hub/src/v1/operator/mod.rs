@@ -14,6 +14,7 @@ use rialto_core::money::Credits;
 use rialto_protocols::adapter::{HubContext, naming};
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::accounts::AccountView;
@@ -131,7 +132,7 @@ async fn run_job_command(
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct AgentResponse {
     agent: u64,
 }

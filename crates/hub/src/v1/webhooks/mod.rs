@@ -11,6 +11,8 @@ use rialto_core::command::Command;
 use rialto_core::id::NoticeId;
 use rialto_core::notice::Delivery;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::kit::api_doc::Time;
+use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -26,7 +28,7 @@ use super::response::{HandlerResult, format_time, ok_response};
 const WEBHOOK_LIST: char = 'w';
 
 /// A delivery as its receiver sees it, with the full URL.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct WebhookView {
     id: u64,
     state: &'static str,
@@ -34,11 +36,11 @@ struct WebhookView {
     job: Option<Uuid>,
     url: String,
     tries: u32,
-    next_try: Option<String>,
+    next_try: Option<Time>,
     /// The last error.
     error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    delivered_at: Option<String>,
+    delivered_at: Option<Time>,
 }
 
 impl WebhookView {

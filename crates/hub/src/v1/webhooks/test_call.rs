@@ -7,6 +7,8 @@ use rialto_core::id::AgentId;
 use rialto_engine::delivery::egress::{HttpResponse, SendError};
 use rialto_engine::delivery::{OutboundRequest, RESPONSE_BYTES_MAX, send_signed};
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::kit::api_doc::Time;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::v1::auth::AgentCaller;
@@ -15,15 +17,15 @@ use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, format_time, ok_response};
 
 /// The body that is sent.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct TestBody {
     r#type: &'static str,
     agent: u64,
-    at: String,
+    at: Time,
 }
 
 /// The result.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct TestResult {
     /// The response had status 2xx.
     delivered: bool,

@@ -16,9 +16,11 @@ use rialto_core::job::{Job, State as JobState};
 use rialto_core::world::World;
 use rialto_protocols::adapter::caller::Caller;
 use rialto_protocols::adapter::{HubContext, shown_jobs};
+use rialto_protocols::kit::api_doc::Time;
 use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
+use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -37,7 +39,7 @@ const KNOWN_MAX: usize = 200;
 /// An assignment as a worker refers to it: job id and epoch; without an epoch, any assignment.
 type AssignmentRef = (Uuid, Option<u32>);
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct WorkResponse {
     /// Assigned jobs that the caller did not list as known.
     jobs: Vec<WorkView>,
@@ -46,7 +48,7 @@ struct WorkResponse {
     /// There are more new jobs than were returned.
     more: bool,
     /// The hub's current time, because deadlines refer to its clock.
-    now: String,
+    now: Time,
 }
 
 /// What is new to a worker.

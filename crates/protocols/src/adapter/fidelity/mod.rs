@@ -29,9 +29,9 @@ pub use find_job::find_job;
 pub use hop::{Hop, HopKind, hops};
 pub use members::Members;
 pub use message_view::{Field, FieldParts, MessageView, read_fields, unquote};
-pub use note::{Fate, Note, compare_fields};
+pub use note::{Fate, FateName, Note, compare_fields};
 pub use part::Part;
-pub use trace::{Trace, Viewer, state_name, trace};
+pub use trace::{StateName, Trace, Viewer, state_name, trace};
 
 use super::HubContext;
 

@@ -11,14 +11,15 @@ use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 use rialto_core::world::World;
 use rialto_engine::keys::{Key, KeyKind, parse_bearer};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::HandlerResult;
 use super::discover::agent_entry;
 use crate::adapter::caller::Caller;
 use crate::adapter::{HubContext, NewAgent, make_aliases, naming};
 use crate::kit::fields::{Fields, Malformed};
+use crate::kit::raw_json::Number;
 use crate::kit::{ijson, raw_json, rfc3339};
 use crate::registry::auth::{BodyBytes, KnownCaller, OptionalCaller, PathParam, native_agent};
 use crate::registry::errors::{
@@ -27,11 +28,11 @@ use crate::registry::errors::{
 use crate::registry::wire::{RegisterBody, read_path_uuid};
 use crate::registry::{ID, translate};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct RegistrationAnswer {
     status: &'static str,
     agent_id: String,
-    reputation_score: Box<RawValue>,
+    reputation_score: Number,
     #[serde(skip_serializing_if = "Option::is_none")]
     api_key: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,7 +119,7 @@ fn listed_agent(world: &World, name: &str) -> Option<AgentId> {
     world.agent(id).filter(|agent| agent.active).map(|agent| agent.id)
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct UnregisterAnswer {
     status: &'static str,
     agent_id: String,
@@ -143,7 +144,7 @@ pub async fn unregister(
     Ok(json_response(200, &UnregisterAnswer { status: "unregistered", agent_id: id }))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct HeartbeatAnswer {
     status: &'static str,
     agent_id: String,
@@ -167,14 +168,14 @@ pub async fn heartbeat(
     Ok(json_response(200, &HeartbeatAnswer { status: "ok", agent_id: id, timestamp }))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ReputationScoreAnswer {
     agent_id: String,
-    score: Box<RawValue>,
+    score: Number,
     stats: Stats,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Stats {
     total: u64,
     successes: u64,
@@ -201,11 +202,11 @@ pub async fn reputation(
     })
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ReputationClaimAnswer {
     agent_id: String,
     applied: bool,
-    score: Box<RawValue>,
+    score: Number,
     reason: &'static str,
 }
 

@@ -6,6 +6,7 @@ use rialto_core::id::{EntryId, JobId, OwnerId};
 use rialto_core::ledger::{Entry, EntryKind};
 use rialto_engine::Failure as EngineFailure;
 use rialto_engine::store::{Reader, Row, RowKey, StoreError};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::payments::TransferBody;
@@ -21,7 +22,7 @@ const AUDIT: i64 = 100;
 /// How many ledger entries are read for one answer.
 const LINES_MAX: usize = 2_000;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct AuditAnswer {
     transactions: Vec<TransferBody>,
     total: u64,

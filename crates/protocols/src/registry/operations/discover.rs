@@ -13,6 +13,7 @@ use rialto_core::reputation::Score;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use rialto_core::world::discover::DiscoveryQuery;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -21,6 +22,7 @@ use crate::adapter::{HubContext, RowsRead};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, JsonValue};
+use crate::kit::raw_json::Number;
 use crate::kit::{raw_json, rfc3339};
 use crate::registry::ID;
 use crate::registry::auth::{BodyBytes, OptionalCaller};
@@ -34,7 +36,7 @@ const LIMIT: i64 = 50;
 /// How many skills are listed at once.
 const SKILLS_MAX: usize = 10_000;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct DiscoveryAnswer {
     agents: Vec<Box<RawValue>>,
     total: usize,
@@ -170,14 +172,14 @@ fn find(context: &HubContext, question: &DiscoverParams) -> Response {
 }
 
 /// An agent as discovery shows it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct AgentEntry {
     agent_id: String,
     agent_name: String,
     api_endpoint: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     skill: Option<MatchedSkill>,
-    reputation_score: Box<RawValue>,
+    reputation_score: Number,
     status: &'static str,
     owner_id: String,
     skills: Vec<SkillEntry>,
@@ -191,19 +193,19 @@ pub struct AgentEntry {
 }
 
 /// The skill that was asked for.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct MatchedSkill {
     skill_name: String,
-    cost_per_call: Box<RawValue>,
+    cost_per_call: Number,
     #[serde(skip_serializing_if = "Option::is_none")]
     price: Option<&'static str>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SkillEntry {
     skill_name: String,
     description: String,
-    cost_per_call: Box<RawValue>,
+    cost_per_call: Number,
     #[serde(skip_serializing_if = "Option::is_none")]
     price: Option<&'static str>,
     input_schema: Box<RawValue>,
@@ -271,7 +273,7 @@ fn round_price_up(amount: Credits) -> Credits {
     amount.ceil(DECIMALS).unwrap_or(amount)
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SkillsAnswer {
     skills: Vec<String>,
     total_agents: usize,
@@ -321,7 +323,7 @@ fn first_names<'n>(
     first.into_iter().map(str::to_owned).collect()
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct HealthAnswer {
     service: &'static str,
     status: &'static str,

@@ -9,6 +9,7 @@ use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Requester, State as JobState};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{HandlerResult, read_query};
@@ -262,7 +263,7 @@ pub async fn cancel(
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct JobsAnswer {
     jobs: Vec<ForwardedJob>,
 }

@@ -11,8 +11,8 @@ use rialto_core::ledger::{Entry, Transfer};
 use rialto_core::money::Credits;
 use rialto_core::owner::Owner;
 use rialto_core::world::World;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use uuid::Builder;
 
 use super::HandlerResult;
@@ -20,6 +20,7 @@ use crate::adapter::caller::Caller;
 use crate::adapter::{HubContext, naming};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
+use crate::kit::raw_json::Number;
 use crate::kit::{ijson, rfc3339};
 use crate::registry::auth::{BodyBytes, KnownCaller, PathParam, identity_mismatch};
 use crate::registry::errors::{
@@ -34,14 +35,14 @@ use crate::registry::wire::{
 /// How many balances are shown at once.
 const BALANCES_MAX: usize = 10_000;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct TransferAnswer {
     status: &'static str,
     transfer: TransferBody,
-    sender_balance: Box<RawValue>,
+    sender_balance: Number,
     settlement: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    receiver_balance: Option<Box<RawValue>>,
+    receiver_balance: Option<Number>,
 }
 
 /// `POST /transfer`: pays, or confirms what a job's hold has paid (§3.5).
@@ -79,12 +80,12 @@ pub async fn transfer(
 }
 
 /// A payment, as this protocol lists it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct TransferBody {
     transfer_id: String,
     from_owner: String,
     to_owner: String,
-    amount: Box<RawValue>,
+    amount: Number,
     job_id: Option<String>,
     timestamp_utc: String,
 }
@@ -125,13 +126,13 @@ fn canonical_owner(context: &HubContext, typed: String) -> String {
     context.engine.with_world(|world| naming::canonical_owner_name(world, typed))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct AccountAnswer<'a> {
     owner_id: &'a str,
-    balance: Box<RawValue>,
-    held: Box<RawValue>,
+    balance: Number,
+    held: Number,
     #[serde(skip_serializing_if = "Option::is_none")]
-    granted: Option<Box<RawValue>>,
+    granted: Option<Number>,
 }
 
 impl<'a> AccountAnswer<'a> {
@@ -190,12 +191,12 @@ pub async fn account(
     Ok(json_response(200, &AccountAnswer::of(&owner, None)))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct EconomyAnswer {
     total_accounts: usize,
-    total_volume: Box<RawValue>,
+    total_volume: Number,
     total_transactions: u64,
-    all_balances: BTreeMap<String, Box<RawValue>>,
+    all_balances: BTreeMap<String, Number>,
 }
 
 /// `GET /economy`: the totals, and the balances visible to the caller.

@@ -7,12 +7,13 @@ use rialto_core::id::AgentId;
 use rialto_core::job::Job;
 use rialto_core::money::Credits;
 use rialto_engine::Idempotency;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::HandlerResult;
 use super::jobs::find_job_by_any_id;
 use crate::adapter::HubContext;
+use crate::kit::raw_json::Number;
 use crate::registry::ID;
 use crate::registry::auth::{
     BodyBytes, KnownCaller, OptionalCaller, PathParam, identity_mismatch, read_callback_token,
@@ -23,11 +24,11 @@ use crate::registry::errors::{
 use crate::registry::translate::{format_amount, read_warnings, report_result};
 use crate::registry::wire::ResultPost;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ResultAnswer<'a> {
     status: &'static str,
     job_id: &'a str,
-    paid: Box<RawValue>,
+    paid: Number,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }

@@ -1,0 +1,79 @@
+//! Declares what the API document says about values whose Rust types do not say it: times, words of a
+//! fixed set, and the members of requests that are read by hand.
+
+use rialto_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::rfc3339;
+
+/// Gives a type this JSON Schema, which is written out wherever the type is used.
+#[macro_export]
+macro_rules! value_schema {
+    ($name:ident, $schema:tt) => {
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+        }
+    };
+}
+
+/// Declares a string of a fixed set, for the API document only: the text itself is written elsewhere.
+#[macro_export]
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident: $($word:literal)|+) => {
+        $(#[$about])*
+        pub enum $name {}
+        $crate::value_schema!($name, {"type": "string", "enum": [$($word),+]});
+    };
+}
+
+/// Declares the members of a body, or the parameters of a path and query, that are read by hand.
+/// `MEMBERS` has their names, so that a reader can refuse all others.
+#[macro_export]
+macro_rules! request_members {
+    ($(#[$about:meta])* $name:ident { $($(#[$each:meta])* $member:ident: $type:ty,)+ }) => {
+        $(#[$about])*
+        #[derive(schemars::JsonSchema)]
+        #[allow(dead_code, reason = "only the schema and the names are used")]
+        pub struct $name {
+            $($(#[$each])* $member: $type,)+
+        }
+
+        #[allow(dead_code, reason = "only strict readers refuse unknown members")]
+        impl $name {
+            /// The names of all members.
+            pub const MEMBERS: &'static [&'static str] = &[$(stringify!($member)),+];
+        }
+    };
+}
+
+/// A time as RFC 3339 text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Time(String);
+
+impl Time {
+    /// `2026-03-20T10:00:00.000Z`.
+    pub fn millis(time: Timestamp) -> Self {
+        Self(rfc3339::format_millis(time))
+    }
+}
+
+value_schema!(Time, {"type": "string", "format": "date-time"});
+
+/// Any JSON object.
+pub enum AnyObject {}
+value_schema!(AnyObject, {"type": "object"});
+
+/// A number from 0 to 1.
+pub enum Share {}
+value_schema!(Share, {"type": "number", "minimum": 0, "maximum": 1});
