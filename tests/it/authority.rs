@@ -71,7 +71,7 @@ fn the_documented_reach_of_every_route_is_the_real_one() {
         let [anyone, itself, requester, worker, other, operator] = may;
         assert!(may.contains(&true), "{} is allowed for no caller", row.route);
         let agents = [itself, requester, worker, other];
-        let fits = match route_of(row).reach {
+        let fits = match route_of(row).access {
             // The proof is in the body or the path, so every caller may send it.
             Access::Public | Access::Token | Access::Signed => may == [true; 6],
             Access::Inbox => agents == [true, false, false, false] && !anyone && !operator,
@@ -98,7 +98,7 @@ fn the_documented_reach_of_every_route_is_the_real_one() {
             fits,
             "{} is listed as {:?} and answers {:?}",
             row.route,
-            route_of(row).reach,
+            route_of(row).access,
             row.expected
         );
     }
@@ -123,7 +123,7 @@ async fn every_caller_gets_what_the_table_says_and_a_refusal_changes_nothing() {
         }
         // Fetched work is with its worker and cannot be cancelled any more.
         let fetches = row.route == "GET /v1/work";
-        let reads = (route.method == "GET" || route.reach == Access::Public) && !fetches;
+        let reads = (route.method == "GET" || route.access == Access::Public) && !fetches;
         for (caller, expected) in columns().filter(|(_, status)| *status < 300) {
             let status = scene.ask(row, caller).await;
             assert_eq!(status, expected, "{} by {caller:?}", row.route);

@@ -52,7 +52,7 @@ fn fresh_key() -> String {
 /// Whether a row only reads, and so changes nothing for the next one.
 fn reads(row: &Row) -> bool {
     let route = route_of(row);
-    (route.method == "GET" || route.reach == Access::Public)
+    (route.method == "GET" || route.access == Access::Public)
         && !row.route.ends_with("/work")
         && !row.route.ends_with("/agents/{agent_id}/jobs")
         && !row.route.contains("/receive/")

@@ -93,7 +93,7 @@ fn action_of(row: &Row) -> Option<&'static Action> {
 fn whatever_changes_something_is_an_action_and_every_row_keeps_to_its_cells() {
     let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
     for row in TABLE {
-        let reach = route_of(row).reach;
+        let reach = route_of(row).access;
         // A public route changes nothing; a signature or token in the request is its own proof.
         let proves_itself = matches!(reach, Access::Public | Access::Token | Access::Signed);
         if row.route.starts_with("GET ") || proves_itself {
@@ -125,5 +125,5 @@ fn nobody_writes_reputation() {
     let writes = |row: &&Row| row.route.starts_with("POST ") && row.route.contains("/reputation/");
     let rows: Vec<&Row> = TABLE.iter().filter(writes).collect();
     assert_eq!(rows.len(), 4);
-    assert!(rows.iter().all(|row| route_of(row).reach == Access::Public));
+    assert!(rows.iter().all(|row| route_of(row).access == Access::Public));
 }

@@ -137,7 +137,7 @@ fn attempt(scene: &Scene, row: &Row) -> Attempt {
 }
 
 fn is_public_read(route: &str) -> bool {
-    let reads = |listed: &OperationInfo| listed.method == "GET" && listed.reach == Access::Public;
+    let reads = |listed: &OperationInfo| listed.method == "GET" && listed.access == Access::Public;
     operations().iter().any(|listed| reads(listed) && route == format!("GET {}", listed.path))
 }
 
@@ -189,12 +189,12 @@ fn tried(chromium: &Path, url: &str, origins: &[&str], attempts: &[Attempt]) -> 
 async fn every_public_read_answers_a_preflight_and_no_other_route_does() {
     let hub = TestHub::open(&[]).await;
     let origin = ("origin", "https://page.example");
-    for OperationInfo { method, path, reach, .. } in operations() {
+    for OperationInfo { method, path, access, .. } in operations() {
         let path = path.replace(['{', '}'], "");
         let asked = ("access-control-request-method", method);
         let header = ("access-control-request-headers", "x-asked");
         let reply: Reply = hub.send("OPTIONS", &path, &[origin, asked, header], b"").await;
-        let public = reach == Access::Public && method == "GET";
+        let public = access == Access::Public && method == "GET";
         let case = format!("{method} {path}: {} {}", reply.status, reply.text);
         assert_eq!(reply.status, if public { 204 } else { 403 }, "{case}");
         let allowed = reply.header("access-control-allow-origin");

@@ -35,7 +35,7 @@ async fn a_public_operation_keeps_nothing_whatever_key_it_is_shown() {
         let before = counted(&hub);
         let public: Vec<_> = operations()
             .into_iter()
-            .filter(|route| route.reach == Access::Public && route.method == "POST")
+            .filter(|route| route.access == Access::Public && route.method == "POST")
             .collect();
         assert!(public.iter().any(|route| route.path == "/discover"), "{public:?}");
         for route in public {

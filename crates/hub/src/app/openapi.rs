@@ -1,11 +1,14 @@
 //! The OpenAPI document: all operations, generated from the tables that the router is built from.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::get;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use rialto_protocols::ALL;
-use rialto_protocols::adapter::{Access, OperationInfo};
+use rialto_protocols::adapter::operation::{build_router, get};
+use rialto_protocols::adapter::{Access, Operation, OperationInfo};
 use serde_json::{Map, Value, json};
 
 use super::probes;
@@ -13,25 +16,23 @@ use crate::v1;
 
 /// All operations of the hub.
 pub fn operations() -> Vec<OperationInfo> {
-    let own = OperationInfo {
-        protocol: None,
-        method: "GET",
-        path: "/openapi.json".to_owned(),
-        reach: Access::Public,
-        about: "This OpenAPI document",
-    };
     let protocols = ALL.iter().flat_map(|adapter| adapter.operations());
-    protocols.chain(v1::operations()).chain(probes::operations()).chain([own]).collect()
+    let v1 = v1::operations().into_iter().map(|operation| operation.info);
+    let own = table().into_iter().map(|operation| operation.info);
+    protocols.chain(v1).chain(probes::operations()).chain(own).collect()
+}
+
+fn table() -> Vec<Operation<Arc<str>>> {
+    vec![get("/openapi.json", Access::Public, show_document).summary("This OpenAPI document")]
+}
+
+async fn show_document(State(text): State<Arc<str>>) -> Response {
+    ([(http::header::CONTENT_TYPE, "application/json")], text.to_string()).into_response()
 }
 
 pub fn routes() -> Router {
     // The tables do not change while the hub runs.
-    let text = openapi_document().to_string();
-    let answer = move || {
-        let text = text.clone();
-        async move { ([(http::header::CONTENT_TYPE, "application/json")], text) }
-    };
-    Router::new().route("/openapi.json", get(answer))
+    build_router(table().into_iter(), Arc::from(openapi_document().to_string()))
 }
 
 /// The document in OpenAPI 3.1.
@@ -71,10 +72,10 @@ fn operation(route: &OperationInfo) -> Value {
         .collect();
     let mut operation = json!({
         "tags": [tag],
-        "summary": route.about,
-        "operationId": operation_id(route),
+        "summary": route.summary,
+        "operationId": route.id(),
         "parameters": parameters,
-        "security": security(route.reach),
+        "security": security(route.access),
         "responses": {
             "2XX": {"description": "Success", "content": {"application/json": {}}},
             "4XX": {"description": "The request was refused; the body names the reason, the invalid field, and whether a retry can succeed"},
@@ -88,17 +89,12 @@ fn operation(route: &OperationInfo) -> Value {
     operation
 }
 
-fn operation_id(route: &OperationInfo) -> String {
-    let words = route.path.replace(['{', '}'], "").replace(['/', '.', '-'], "_");
-    format!("{}{words}", route.method.to_lowercase())
-}
-
 fn placeholders(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
 
-fn security(reach: Access) -> Value {
-    match reach {
+fn security(access: Access) -> Value {
+    match access {
         // A signed request or a single-purpose token needs no key.
         Access::Public | Access::Register | Access::Token | Access::Signed => json!([]),
         Access::Inbox => json!([{"inboxToken": []}]),

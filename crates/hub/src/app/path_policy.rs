@@ -39,7 +39,7 @@ impl HubPathPolicy {
     /// Collects the paths of every protocol and of the hub itself.
     pub fn new(context: &HubContext) -> Self {
         let mut by_path: Router<Vec<(&'static str, Access)>> = Router::new();
-        for OperationInfo { method, path, reach, .. } in operations() {
+        for OperationInfo { method, path, access: reach, .. } in operations() {
             match by_path.at_mut(&path) {
                 Ok(known) => known.value.push((method, reach)),
                 // Two templates for one path never get here: the router has already rejected them.
@@ -130,7 +130,7 @@ impl PathPolicy for HubPathPolicy {
 /// Health check paths: the hub's own probes and the health operation of each protocol that has one.
 /// `/metrics` is not included, because collecting metrics is work.
 fn health_paths() -> HashSet<String> {
-    let asks = |row: &OperationInfo| row.method == "GET" && row.reach.is_public();
+    let asks = |row: &OperationInfo| row.method == "GET" && row.access.is_public();
     let paths = operations().into_iter().filter(asks).map(|row| row.path);
     paths
         .filter(|path| path.ends_with("/health") || probes::HEALTH_PATHS.contains(&&**path))
@@ -175,7 +175,8 @@ fn express(context: &HubContext) -> HashMap<String, (&'static str, FastRoute)> {
             let served = |row: &OperationInfo| {
                 row.method == door.method && (row.path == prefixed || row.path == door.path)
             };
-            for OperationInfo { path, reach, .. } in adapter.operations().into_iter().filter(served)
+            for OperationInfo { path, access: reach, .. } in
+                adapter.operations().into_iter().filter(served)
             {
                 let (context, handler) = (context.clone(), door.handler);
                 let serve = Arc::new(move |parts: Parts, body: BodyFuture| {

@@ -3,10 +3,10 @@
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use http::StatusCode;
 use rialto_engine::Engine;
-use rialto_protocols::adapter::{Access, OperationInfo};
+use rialto_protocols::adapter::operation::{build_router, get};
+use rialto_protocols::adapter::{Access, Operation, OperationInfo};
 
 use crate::telemetry::{CONTENT_TYPE, Metrics, ScrapedValue};
 
@@ -22,33 +22,31 @@ pub struct ProbeState {
 
 /// The router of the probes.
 pub fn routes(probes: ProbeState) -> Router {
-    Router::new()
-        .route("/livez", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
-        .with_state(probes)
+    build_router(table().into_iter(), probes)
 }
 
-/// The same operations as rows, for the OpenAPI document and tests.
-pub fn operations() -> Vec<OperationInfo> {
-    let one = |path: &str, about| OperationInfo {
-        protocol: None,
-        method: "GET",
-        path: path.to_owned(),
-        reach: Access::Public,
-        about,
-    };
+/// What is declared of them, for the OpenAPI document and tests.
+pub fn operations() -> impl Iterator<Item = OperationInfo> {
+    table().into_iter().map(|operation| operation.info)
+}
+
+fn table() -> Vec<Operation<ProbeState>> {
     vec![
-        one("/livez", "Whether the process is alive"),
-        one("/readyz", "Whether the hub is ready to accept writes"),
-        one("/metrics", "Metrics in the Prometheus text format"),
+        get("/livez", Access::Public, alive).summary("Whether the process is alive"),
+        get("/readyz", Access::Public, ready).summary("Whether the hub is ready to accept writes"),
+        get("/metrics", Access::Public, metrics).summary("Metrics in the Prometheus text format"),
     ]
 }
 
+async fn alive() -> &'static str {
+    "ok\n"
+}
+
 async fn ready(State(probes): State<ProbeState>) -> Response {
-    match probes.engine.is_writable() {
-        true => "ready\n".into_response(),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n").into_response(),
+    if probes.engine.is_writable() {
+        "ready\n".into_response()
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "not ready\n").into_response()
     }
 }
 

@@ -38,26 +38,14 @@ mod webhooks;
 mod work;
 
 use axum::{Extension, Router};
-use rialto_protocols::adapter::{HubContext, OperationInfo, operation};
+use rialto_protocols::adapter::{HubContext, operation};
 
 pub use events::HistoryReader;
-pub use operations::OPERATIONS;
+pub use operations::operations;
 
 /// Builds the router from the operations.
 pub fn build_router(context: &HubContext) -> Router {
-    let routes = operation::build_router(OPERATIONS.iter(), context.clone())
+    let routes = operation::build_router(operations().into_iter(), context.clone())
         .layer(Extension(work::Instances::default()));
     middleware::wrap(routes, context)
-}
-
-/// The operations, for the OpenAPI document and tests.
-pub fn operations() -> Vec<OperationInfo> {
-    let one = |row: &rialto_protocols::adapter::Operation<HubContext>| OperationInfo {
-        protocol: None,
-        method: row.method,
-        path: row.path.to_owned(),
-        reach: row.access,
-        about: row.summary,
-    };
-    OPERATIONS.iter().map(one).collect()
 }

@@ -66,12 +66,12 @@ pub trait IdempotencyResponses: Send + Sync {
 }
 
 /// The routes of a protocol. Among those that may change something, requests with a key run once.
-pub fn idempotent_router<'r>(
-    rows: impl Iterator<Item = &'r Operation<HubContext>>,
+pub fn idempotent_router(
+    table: impl Iterator<Item = Operation<HubContext>>,
     context: &HubContext,
     words: &'static dyn IdempotencyResponses,
 ) -> Router {
-    let (reads, writes): (Vec<_>, Vec<_>) = rows.partition(|row| row.access.is_public());
+    let (reads, writes): (Vec<_>, Vec<_>) = table.partition(|row| row.info.access.is_public());
     let reads = build_router(reads.into_iter(), context.clone());
     let writes = build_router(writes.into_iter(), context.clone());
     let context = context.clone();

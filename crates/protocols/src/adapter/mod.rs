@@ -37,7 +37,7 @@ use rialto_engine::secret::HubSecret;
 use rialto_engine::{Engine, Failure};
 
 use crate::{agora, clara, openclaw, registry, relay};
-pub use operation::{Access, Operation, OperationInfo};
+pub use operation::{Access, Operation, OperationInfo, RateClass, ResponseFuture};
 
 /// What adapters may use of the hub. Cheap to clone: all clones share one value.
 #[derive(Clone)]
@@ -164,9 +164,6 @@ pub struct RequestHead {
 
 /// A body that is read when polled, so that a caller without a valid key is refused first.
 pub type BodyFuture = Pin<Box<dyn Future<Output = Result<Bytes, EdgeError>> + Send>>;
-
-/// A response being computed.
-pub type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// A task that runs until the hub stops and drops it.
 pub type BackgroundTask = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -1,9 +1,17 @@
-//! Operations as a table: the router, the API document and the authority test are made from its
-//! rows. An operation without a row does not exist.
+//! Operations: what a caller can ask for. Every protocol, and the hub itself, declares each of its
+//! operations once, in a table. Routing, access, limits, idempotency, metrics and the API document
+//! follow from its entries; an operation without an entry does not exist.
+
+use std::pin::Pin;
+use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::MethodRouter;
+use axum::extract::Request;
+use axum::handler::Handler;
+use axum::response::Response;
+use axum::routing::{MethodFilter, on};
 use rialto_core::alias::Protocol;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 /// Who may call an operation. The authority test checks every row against every kind of caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,78 +50,256 @@ pub enum Access {
     AnyAgentOrOperator,
 }
 
-/// One operation of a protocol.
-pub struct Operation<S> {
-    pub method: &'static str,
-    /// Relative to the protocol's prefix, with `{name}` for variable parts; empty for the prefix
-    /// itself.
-    pub path: &'static str,
-    /// Also served at the root of the hub.
-    pub at_root: bool,
-    pub access: Access,
-    pub summary: &'static str,
-    pub handler: fn() -> MethodRouter<S>,
-}
-
-impl<S> Operation<S> {
-    /// An operation served under the prefix only.
-    pub const fn under_prefix(
-        method: &'static str,
-        path: &'static str,
-        reach: Access,
-        about: &'static str,
-        handler: fn() -> MethodRouter<S>,
-    ) -> Self {
-        Self { method, path, at_root: false, access: reach, summary: about, handler }
-    }
-}
-
-/// An operation as documents and tests see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OperationInfo {
-    pub protocol: Option<Protocol>,
-    pub method: &'static str,
-    /// From the root of the hub.
-    pub path: String,
-    pub reach: Access,
-    pub about: &'static str,
-}
-
-/// The router of a table.
-pub fn build_router<'r, S: Clone + Send + Sync + 'static>(
-    rows: impl Iterator<Item = &'r Operation<S>>,
-    state: S,
-) -> Router {
-    let add = |router: Router<S>, row: &Operation<S>| {
-        let path = if row.path.is_empty() { "/" } else { row.path };
-        router.route(path, (row.handler)())
-    };
-    rows.fold(Router::new(), add).with_state(state)
-}
-
-/// All operations of a table with their full paths: under the prefix, and at the root where served
-/// there too.
-pub fn describe_operations<S>(protocol: Protocol, rows: &[Operation<S>]) -> Vec<OperationInfo> {
-    let one = |row: &Operation<S>, path| OperationInfo {
-        protocol: Some(protocol),
-        method: row.method,
-        path,
-        reach: row.access,
-        about: row.summary,
-    };
-    let mut all = Vec::new();
-    for row in rows {
-        all.push(one(row, format!("/{protocol}{}", row.path)));
-        if row.at_root {
-            all.push(one(row, row.path.to_owned()));
-        }
-    }
-    all
-}
-
 impl Access {
     /// Whether a web page of any origin may read the answer.
     pub fn is_public(self) -> bool {
         self == Self::Public
     }
+
+    /// The rate class of an operation with this access.
+    fn rate_class(self, method: &str) -> RateClass {
+        match self {
+            Self::Register => RateClass::Register,
+            Self::Public => RateClass::Read,
+            _ if method == "GET" => RateClass::Read,
+            Self::Signed => RateClass::Signed,
+            _ => RateClass::Write,
+        }
+    }
+
+    /// Whether a POST with this access takes an idempotency key. A public operation has no effect
+    /// to repeat; what is signed, and what an inbox token permits, has one effect anyway.
+    fn takes_idempotency_key(self) -> bool {
+        !matches!(self, Self::Public | Self::Signed | Self::Inbox)
+    }
+}
+
+/// Which rate limit a request counts against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateClass {
+    /// Counted by the length of its response.
+    Read,
+    /// Counted per principal.
+    Write,
+    /// Counted per address, because an agent that registers has no credential yet.
+    Register,
+    /// Counted per address with a generous limit; the signer is counted once it is known.
+    Signed,
+}
+
+/// Writes the schema of a wire type, or a reference to it.
+pub type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
+
+/// A response being computed.
+pub type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// Computes the response to a request, given the state of the protocol.
+pub type OperationHandler<S> = Arc<dyn Fn(S, Request) -> ResponseFuture + Send + Sync>;
+
+/// One entry of a table: what is declared of an operation, and its handler.
+pub struct Operation<S> {
+    pub info: OperationInfo,
+    /// Also served at the root of the hub.
+    pub at_root: bool,
+    pub handler: OperationHandler<S>,
+}
+
+/// What is declared of an operation.
+#[derive(Clone, Debug)]
+pub struct OperationInfo {
+    /// `None` for the hub's own operations.
+    pub protocol: Option<Protocol>,
+    pub method: &'static str,
+    /// With `{name}` for variable parts. In a protocol's table it is relative to the protocol's
+    /// prefix, and empty for the prefix itself; everywhere else it starts at the root of the hub.
+    pub path: String,
+    pub access: Access,
+    pub rate: RateClass,
+    pub takes_idempotency_key: bool,
+    pub summary: &'static str,
+    /// The parameters after `?`, as the members of an object.
+    pub query: Option<SchemaFn>,
+    /// The body of the request.
+    pub request: Option<SchemaFn>,
+    /// A body that is accepted as it is: JSON text.
+    pub example: Option<&'static str>,
+    pub responses: Vec<ResponseInfo>,
+}
+
+/// One response that an operation gives.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponseInfo {
+    pub status: u16,
+    pub content_type: &'static str,
+    /// `None` for a response without a body.
+    pub schema: Option<SchemaFn>,
+    pub description: &'static str,
+}
+
+/// The content type of a stream of events.
+pub const EVENT_STREAM: &str = "text/event-stream";
+
+/// A `GET` operation. It also answers `HEAD`.
+pub fn get<S, H, T>(path: &str, access: Access, handler: H) -> Operation<S>
+where
+    S: Send + Sync + 'static,
+    H: Handler<T, S>,
+{
+    Operation::new("GET", path, access, handler)
+}
+
+/// A `POST` operation.
+pub fn post<S, H, T>(path: &str, access: Access, handler: H) -> Operation<S>
+where
+    S: Send + Sync + 'static,
+    H: Handler<T, S>,
+{
+    Operation::new("POST", path, access, handler)
+}
+
+/// A `PUT` operation.
+pub fn put<S, H, T>(path: &str, access: Access, handler: H) -> Operation<S>
+where
+    S: Send + Sync + 'static,
+    H: Handler<T, S>,
+{
+    Operation::new("PUT", path, access, handler)
+}
+
+/// A `DELETE` operation.
+pub fn delete<S, H, T>(path: &str, access: Access, handler: H) -> Operation<S>
+where
+    S: Send + Sync + 'static,
+    H: Handler<T, S>,
+{
+    Operation::new("DELETE", path, access, handler)
+}
+
+impl<S: Send + Sync + 'static> Operation<S> {
+    fn new<H, T>(method: &'static str, path: &str, access: Access, handler: H) -> Self
+    where
+        H: Handler<T, S>,
+    {
+        let info = OperationInfo {
+            protocol: None,
+            method,
+            path: path.to_owned(),
+            access,
+            rate: access.rate_class(method),
+            takes_idempotency_key: method == "POST" && access.takes_idempotency_key(),
+            summary: "",
+            query: None,
+            request: None,
+            example: None,
+            responses: Vec::new(),
+        };
+        let call = move |state, request| -> ResponseFuture {
+            Box::pin(handler.clone().call(request, state))
+        };
+        Self { info, at_root: false, handler: Arc::new(call) }
+    }
+
+    /// One sentence about it.
+    pub fn summary(mut self, text: &'static str) -> Self {
+        self.info.summary = text;
+        self
+    }
+
+    /// Serves it at the root of the hub as well.
+    pub fn at_root(mut self) -> Self {
+        self.at_root = true;
+        self
+    }
+
+    /// The type of its query.
+    pub fn query<T: JsonSchema>(mut self) -> Self {
+        self.info.query = Some(schema::<T>);
+        self
+    }
+
+    /// The type of its request body, with an example.
+    pub fn request<T: JsonSchema>(mut self, example: &'static str) -> Self {
+        self.info.request = Some(schema::<T>);
+        self.info.example = Some(example);
+        self
+    }
+
+    /// A response with a JSON body of this type.
+    pub fn responds<T: JsonSchema>(self, status: u16, description: &'static str) -> Self {
+        let schema = Some(schema::<T> as SchemaFn);
+        let content_type = "application/json";
+        self.response(ResponseInfo { status, content_type, schema, description })
+    }
+
+    /// A stream of events, each with data of this type.
+    pub fn streams<T: JsonSchema>(self, description: &'static str) -> Self {
+        let schema = Some(schema::<T> as SchemaFn);
+        self.response(ResponseInfo { status: 200, content_type: EVENT_STREAM, schema, description })
+    }
+
+    /// Any other response.
+    pub fn response(mut self, response: ResponseInfo) -> Self {
+        self.info.responses.push(response);
+        self
+    }
+
+    /// The same operation for a hub in which the protocol has this state.
+    pub fn with_state(self, state: S) -> Operation<()>
+    where
+        S: Clone,
+    {
+        let handler = self.handler;
+        let call = move |(), request| handler(state.clone(), request);
+        Operation { info: self.info, at_root: self.at_root, handler: Arc::new(call) }
+    }
+}
+
+fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+impl OperationInfo {
+    /// Its id in the API document.
+    pub fn id(&self) -> String {
+        let words = self.path.replace(['{', '}'], "").replace(['/', '.', '-'], "_");
+        format!("{}{words}", self.method.to_lowercase())
+    }
+}
+
+/// The operations of a protocol at all paths where the hub serves them: under the protocol's
+/// prefix, and at the root where served there too.
+pub fn place_operations<S>(protocol: Protocol, table: Vec<Operation<S>>) -> Vec<Operation<S>> {
+    let mut placed = Vec::new();
+    for Operation { info, at_root, handler } in table {
+        let info = OperationInfo { protocol: Some(protocol), ..info };
+        let path = format!("/{protocol}{}", info.path);
+        let root =
+            at_root.then(|| Operation { info: info.clone(), at_root, handler: handler.clone() });
+        placed.push(Operation { info: OperationInfo { path, ..info }, at_root: false, handler });
+        placed.extend(root);
+    }
+    placed
+}
+
+/// What is declared of the operations of a protocol, at all paths.
+pub fn describe_operations<S>(protocol: Protocol, table: Vec<Operation<S>>) -> Vec<OperationInfo> {
+    place_operations(protocol, table).into_iter().map(|operation| operation.info).collect()
+}
+
+/// The router of a table.
+pub fn build_router<S: Clone + Send + Sync + 'static>(
+    table: impl Iterator<Item = Operation<S>>,
+    state: S,
+) -> Router {
+    table.fold(Router::new(), |router, Operation { info, handler, .. }| {
+        let path = if info.path.is_empty() { "/" } else { &info.path };
+        let filter = match info.method {
+            "GET" => MethodFilter::GET,
+            "PUT" => MethodFilter::PUT,
+            "DELETE" => MethodFilter::DELETE,
+            _ => MethodFilter::POST,
+        };
+        let state = state.clone();
+        router.route(path, on(filter, move |request: Request| handler(state.clone(), request)))
+    })
 }

@@ -77,7 +77,7 @@ mod adapter {
     use super::auth::InboxTokens;
     use super::delivery::AgoraEncoder;
     use super::fields::AgoraFieldMap;
-    use super::operations::{OPERATIONS, envelopes};
+    use super::operations::{envelopes, operations};
     use super::wire::envelope::Envelope;
     use super::wire::error::Failure;
     use super::wire::signature::{self, EnvelopeSigner, Proof};
@@ -156,7 +156,7 @@ mod adapter {
         }
 
         fn routes(&self, context: &HubContext) -> Router {
-            build_router(OPERATIONS.iter(), context.clone())
+            build_router(operations().into_iter(), context.clone())
         }
 
         fn root_routes(&self, _: &HubContext) -> Router {
@@ -164,7 +164,7 @@ mod adapter {
         }
 
         fn operations(&self) -> Vec<OperationInfo> {
-            describe_operations(ID, OPERATIONS)
+            describe_operations(ID, operations())
         }
 
         fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder> {

@@ -107,7 +107,7 @@ impl ProtocolAdapter for Clara {
     }
 
     fn routes(&self, context: &HubContext) -> Router {
-        build_router(operations::OPERATIONS.iter(), context.clone())
+        build_router(operations::operations().into_iter(), context.clone())
     }
 
     fn root_routes(&self, _: &HubContext) -> Router {
@@ -115,7 +115,7 @@ impl ProtocolAdapter for Clara {
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
-        describe_operations(ID, operations::OPERATIONS)
+        describe_operations(ID, operations::operations())
     }
 
     fn delivery_encoder(&self, _: &HubContext) -> Arc<dyn DeliveryEncoder> {

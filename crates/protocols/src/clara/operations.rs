@@ -10,7 +10,6 @@ use axum::extract::{FromRequest, FromRequestParts, Path, RawQuery, Request, Stat
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post};
 use bytes::Bytes;
 use rialto_core::alias::claim;
 use rialto_core::command::{Command, JobRef};
@@ -26,8 +25,10 @@ use super::wire::result::{
     assignment_accepted_body, message_accepted_body, monitor_body, overview_body,
 };
 use super::{BODY_MAX, Dialect, Failure, ID, IncomingMessage, Paging, auth, results};
+use crate::adapter::Access::{Public, Signed};
+use crate::adapter::operation::{delete, get, post};
 use crate::adapter::peer::Peer;
-use crate::adapter::{Access, HubContext, Operation, RowsRead, body};
+use crate::adapter::{HubContext, Operation, RowsRead, body};
 use crate::kit::ans104::{Item, ItemId};
 
 /// The header with the id of the job that an answer is about (B18).
@@ -37,91 +38,27 @@ static DRY_RUNS: Semaphore = Semaphore::const_new(2);
 
 /// Every operation is served under its unit's name and directly under the prefix. Clients whose
 /// base URL ends in a slash send two slashes, so those paths are served, too.
-pub const OPERATIONS: &[Operation<HubContext>] = &[
-    Operation::under_prefix(
-        "GET",
-        "",
-        Access::Public,
-        "Show the process id and the paths of its units",
-        || get(overview),
-    ),
-    Operation::under_prefix("POST", "", Access::Signed, "Post a signed message", || {
-        post(post_item)
-    }),
-    Operation::under_prefix("POST", "/mu", Access::Signed, "Post a signed message", || {
-        post(post_item)
-    }),
-    Operation::under_prefix(
-        "POST",
-        "/mu/monitor/{process}",
-        Access::Public,
-        "Accepted for compatibility; has no effect",
-        || post(monitor),
-    ),
-    Operation::under_prefix(
-        "DELETE",
-        "/mu/monitor/{process}",
-        Access::Public,
-        "Accepted for compatibility; has no effect",
-        || delete(monitor),
-    ),
-    Operation::under_prefix(
-        "POST",
-        "/monitor/{process}",
-        Access::Public,
-        "Accepted for compatibility; has no effect",
-        || post(monitor),
-    ),
-    Operation::under_prefix(
-        "DELETE",
-        "/monitor/{process}",
-        Access::Public,
-        "Accepted for compatibility; has no effect",
-        || delete(monitor),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/cu/result/{message}",
-        Access::Public,
-        "Get the result of a message",
-        || get(get_result),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/result/{message}",
-        Access::Public,
-        "Get the result of a message",
-        || get(get_result),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/cu/results/{process}",
-        Access::Public,
-        "List results page by page",
-        || get(list_results),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/results/{process}",
-        Access::Public,
-        "List results page by page",
-        || get(list_results),
-    ),
-    Operation::under_prefix(
-        "POST",
-        "/cu/dry-run",
-        Access::Public,
-        "Evaluate a message without storing it",
-        || post(dry_run),
-    ),
-    Operation::under_prefix(
-        "POST",
-        "/dry-run",
-        Access::Public,
-        "Evaluate a message without storing it",
-        || post(dry_run),
-    ),
-];
+pub fn operations() -> Vec<Operation<HubContext>> {
+    vec![
+        get("", Public, overview).summary("Show the process id and the paths of its units"),
+        post("", Signed, post_item).summary("Post a signed message"),
+        post("/mu", Signed, post_item).summary("Post a signed message"),
+        post("/mu/monitor/{process}", Public, monitor)
+            .summary("Accepted for compatibility; has no effect"),
+        delete("/mu/monitor/{process}", Public, monitor)
+            .summary("Accepted for compatibility; has no effect"),
+        post("/monitor/{process}", Public, monitor)
+            .summary("Accepted for compatibility; has no effect"),
+        delete("/monitor/{process}", Public, monitor)
+            .summary("Accepted for compatibility; has no effect"),
+        get("/cu/result/{message}", Public, get_result).summary("Get the result of a message"),
+        get("/result/{message}", Public, get_result).summary("Get the result of a message"),
+        get("/cu/results/{process}", Public, list_results).summary("List results page by page"),
+        get("/results/{process}", Public, list_results).summary("List results page by page"),
+        post("/cu/dry-run", Public, dry_run).summary("Evaluate a message without storing it"),
+        post("/dry-run", Public, dry_run).summary("Evaluate a message without storing it"),
+    ]
+}
 
 /// The return type of a handler.
 type HandlerResult = Result<Response, Failure>;

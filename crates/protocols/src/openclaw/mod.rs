@@ -39,7 +39,7 @@ use rialto_core::time::Millis;
 use {
     self::delivery::update_poster::UpdatePoster,
     self::fields::OpenclawFieldMap,
-    self::operations::OPERATIONS,
+    self::operations::operations,
     self::wire::Identity,
     crate::adapter::fidelity::FieldMap,
     crate::adapter::idempotency::{IdempotencyResponses, idempotent_router},
@@ -97,7 +97,7 @@ impl ProtocolAdapter for Openclaw {
     }
 
     fn routes(&self, context: &HubContext) -> Router {
-        idempotent_router(OPERATIONS.iter(), context, &Openclaw)
+        idempotent_router(operations().into_iter(), context, &Openclaw)
     }
 
     fn root_routes(&self, _: &HubContext) -> Router {
@@ -105,7 +105,7 @@ impl ProtocolAdapter for Openclaw {
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
-        describe_operations(ID, OPERATIONS)
+        describe_operations(ID, operations())
     }
 
     fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder> {

@@ -32,7 +32,7 @@ use {
     self::delivery::RegistryEncoder,
     self::errors::Failure,
     self::fields::RegistryFieldMap,
-    self::operations::OPERATIONS,
+    self::operations::operations,
     crate::adapter::fidelity::FieldMap,
     crate::adapter::idempotency::{IdempotencyResponses, idempotent_router},
     crate::adapter::operation::describe_operations,
@@ -65,17 +65,18 @@ impl ProtocolAdapter for Registry {
     }
 
     fn routes(&self, hub_context: &HubContext) -> Router {
-        idempotent_router(OPERATIONS.iter(), hub_context, &Registry)
+        idempotent_router(operations().into_iter(), hub_context, &Registry)
     }
 
     fn root_routes(&self, hub_context: &HubContext) -> Router {
         // Two protocols register at the root. The hub tells their registrations apart.
-        let rows = OPERATIONS.iter().filter(|row| row.at_root && row.path != "/register");
+        let rows =
+            operations().into_iter().filter(|row| row.at_root && row.info.path != "/register");
         idempotent_router(rows, hub_context, &Registry)
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
-        describe_operations(ID, OPERATIONS)
+        describe_operations(ID, operations())
     }
 
     fn delivery_encoder(&self, hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {

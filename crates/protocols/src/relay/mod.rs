@@ -57,7 +57,7 @@ use {
     fields::RelayFieldMap,
     loop_guard::LoopGuard,
     message::TraceIds,
-    operations::{OPERATIONS, messages},
+    operations::{messages, operations},
     rialto_core::notice::Notice,
     rialto_core::refusal::Refusal,
     rialto_core::time::Timestamp,
@@ -92,17 +92,18 @@ impl ProtocolAdapter for Relay {
     }
 
     fn routes(&self, hub_context: &HubContext) -> Router {
-        idempotent_router(OPERATIONS.iter(), hub_context, &Relay)
+        idempotent_router(operations().into_iter(), hub_context, &Relay)
     }
 
     fn root_routes(&self, hub_context: &HubContext) -> Router {
         // Two protocols register at the root. The hub tells their registrations apart.
-        let rows = OPERATIONS.iter().filter(|row| row.at_root && row.path != "/register");
+        let rows =
+            operations().into_iter().filter(|row| row.at_root && row.info.path != "/register");
         idempotent_router(rows, hub_context, &Relay)
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
-        describe_operations(ID, OPERATIONS)
+        describe_operations(ID, operations())
     }
 
     fn delivery_encoder(&self, hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {

@@ -59,7 +59,7 @@ impl Signer {
 /// The routes of one protocol that accept signed messages.
 pub fn doors(prefix: &str) -> Vec<String> {
     let posts = operations().into_iter().filter(|route| route.method == "POST");
-    let signed = posts.filter(|route| route.reach == Access::Signed);
+    let signed = posts.filter(|route| route.access == Access::Signed);
     let all: Vec<String> = signed
         .map(|route| route.path.to_string())
         .filter(|path| path.starts_with(prefix))

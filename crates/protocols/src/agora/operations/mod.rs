@@ -11,81 +11,35 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use bytes::Bytes;
 
 use super::errors::{self, ErrorResponse};
 use super::wire::error::Failure;
 use super::wire::responses::HubInfo;
 use super::{BODY_MAX, VERSION};
-use crate::adapter::{Access, HubContext, Operation, body};
+use crate::adapter::Access::{Inbox, Public, Signed};
+use crate::adapter::operation::{get, post};
+use crate::adapter::{HubContext, Operation, body};
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 
 /// The operations of the protocol.
-pub const OPERATIONS: &[Operation<HubContext>] = &[
-    Operation::under_prefix("GET", "", Access::Public, "Show hub key and endpoints", || {
-        get(show_hub)
-    }),
-    Operation::under_prefix("POST", "", Access::Signed, "Send a signed envelope", || {
-        post(envelopes::post_envelope)
-    }),
-    Operation::under_prefix("POST", "/envelopes", Access::Signed, "Send a signed envelope", || {
-        post(envelopes::post_envelope)
-    }),
-    Operation::under_prefix(
-        "GET",
-        "/agents",
-        Access::Public,
-        "List agents and their capabilities",
-        || get(agents::list),
-    ),
-    Operation::under_prefix("GET", "/agents/{id}", Access::Public, "Show an agent's entry", || {
-        get(agents::show)
-    }),
-    Operation::under_prefix(
-        "POST",
-        "/agents/{id}",
-        Access::Signed,
-        "Send a signed envelope to an agent",
-        || post(envelopes::post_envelope_to_agent),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/inbox",
-        Access::Inbox,
-        "Stream the events of the reader's inbox",
-        || get(inbox::open_inbox),
-    ),
-    Operation::under_prefix(
-        "POST",
-        "/inbox/ack",
-        Access::Inbox,
-        "Acknowledge everything up to a position",
-        || post(inbox::ack),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/messages",
-        Access::Inbox,
-        "List a page of the reader's inbox",
-        || get(inbox::list_messages),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/requests/{id}",
-        Access::Inbox,
-        "Show the state of a request",
-        || get(requests::show),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/ws",
-        Access::Signed,
-        "Exchange envelopes over a WebSocket",
-        || get(websocket::open_socket),
-    ),
-];
+pub fn operations() -> Vec<Operation<HubContext>> {
+    vec![
+        get("", Public, show_hub).summary("Show hub key and endpoints"),
+        post("", Signed, envelopes::post_envelope).summary("Send a signed envelope"),
+        post("/envelopes", Signed, envelopes::post_envelope).summary("Send a signed envelope"),
+        get("/agents", Public, agents::list).summary("List agents and their capabilities"),
+        get("/agents/{id}", Public, agents::show).summary("Show an agent's entry"),
+        post("/agents/{id}", Signed, envelopes::post_envelope_to_agent)
+            .summary("Send a signed envelope to an agent"),
+        get("/inbox", Inbox, inbox::open_inbox).summary("Stream the events of the reader's inbox"),
+        post("/inbox/ack", Inbox, inbox::ack).summary("Acknowledge everything up to a position"),
+        get("/messages", Inbox, inbox::list_messages).summary("List a page of the reader's inbox"),
+        get("/requests/{id}", Inbox, requests::show).summary("Show the state of a request"),
+        get("/ws", Signed, websocket::open_socket).summary("Exchange envelopes over a WebSocket"),
+    ]
+}
 
 /// Paths relative to the hub's address.
 const ENDPOINTS: [(&str, &str); 7] = [

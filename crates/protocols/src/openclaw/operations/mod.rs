@@ -8,7 +8,6 @@ pub mod responses;
 pub mod stream;
 
 use axum::extract::State;
-use axum::routing::{delete, get, post};
 use rialto_engine::Failure as EngineFailure;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -18,138 +17,50 @@ use super::errors::{self, ErrorResponse, HandlerResult};
 use super::wire::AnyMessage;
 use super::wire::answers::Health;
 use super::wire::error::Failure;
+use crate::adapter::Access::{
+    Agent, AgentOrOperator, AnyAgent, Party, Public, Register, Worker, WorkerOrOperator,
+};
+use crate::adapter::operation::{delete, get, post};
 use crate::adapter::peer::Peer;
-use crate::adapter::{Access, HubContext, Operation};
+use crate::adapter::{HubContext, Operation};
 use crate::kit::query::Query;
 
 /// Every operation of the protocol.
-pub const OPERATIONS: &[Operation<HubContext>] = &[
-    Operation::under_prefix(
-        "POST",
-        "/identity",
-        Access::Register,
-        "Publish an identity, or update it with its key",
-        || post(identity::publish_identity),
-    ),
-    Operation::under_prefix("POST", "/status", Access::Agent, "Report an agent's status", || {
-        post(identity::post_status)
-    }),
-    Operation::under_prefix(
-        "POST",
-        "/reputation",
-        Access::Agent,
-        "Report a claimed reputation",
-        || post(identity::post_reputation),
-    ),
-    Operation::under_prefix(
-        "POST",
-        "/collaborations",
-        Access::AnyAgent,
-        "Request a collaboration",
-        || post(requests::post_request),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/collaborations",
-        Access::AnyAgent,
-        "List the caller's collaborations",
-        || get(collaborations::list),
-    ),
-    Operation::under_prefix(
-        "POST",
-        "/agents/{agent_id}/collaborations",
-        Access::AnyAgent,
-        "Request a collaboration with this agent",
-        || post(requests::post_request_to_agent),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/collaborations/{id}",
-        Access::Party,
-        "Show a collaboration's state",
-        || get(collaborations::show),
-    ),
-    Operation::under_prefix(
-        "POST",
-        "/collaborations/{id}/response",
-        Access::Worker,
-        "Accept, reject or defer a request",
-        || post(responses::post_response),
-    ),
-    Operation::under_prefix(
-        "POST",
-        "/collaborations/{id}/approve",
-        Access::WorkerOrOperator,
-        "Approve or refuse a request that needs approval",
-        || post(responses::approve),
-    ),
-    Operation::under_prefix(
-        "POST",
-        "/collaborations/{id}/result",
-        Access::Worker,
-        "Publish the result of a collaboration",
-        || post(responses::post_result),
-    ),
-    Operation::under_prefix(
-        "POST",
-        "/collaborations/{id}/cancel",
-        Access::Party,
-        "Cancel a collaboration",
-        || post(responses::cancel),
-    ),
-    Operation::under_prefix(
-        "POST",
-        "/messages",
-        Access::AnyAgent,
-        "Send any of the six messages",
-        || post(post_message),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/agents",
-        Access::Public,
-        "List agents and their capabilities",
-        || get(agents::list),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/agents/{agent_id}",
-        Access::Public,
-        "Show an agent's identity",
-        || get(agents::show),
-    ),
-    Operation::under_prefix(
-        "DELETE",
-        "/agents/{agent_id}",
-        Access::AgentOrOperator,
-        "Unregister an agent",
-        || delete(agents::remove),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/agents/{agent_id}/status",
-        Access::Public,
-        "Show agent status",
-        || get(agents::status),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/agents/{agent_id}/reputation",
-        Access::Public,
-        "Show an agent's reputation",
-        || get(agents::reputation),
-    ),
-    Operation::under_prefix(
-        "GET",
-        "/stream",
-        Access::AnyAgent,
-        "Stream the caller's events",
-        || get(stream::open_stream),
-    ),
-    Operation::under_prefix("GET", "/health", Access::Public, "Check that the hub is up", || {
-        get(health)
-    }),
-];
+pub fn operations() -> Vec<Operation<HubContext>> {
+    vec![
+        post("/identity", Register, identity::publish_identity)
+            .summary("Publish an identity, or update it with its key"),
+        post("/status", Agent, identity::post_status).summary("Report an agent's status"),
+        post("/reputation", Agent, identity::post_reputation)
+            .summary("Report a claimed reputation"),
+        post("/collaborations", AnyAgent, requests::post_request)
+            .summary("Request a collaboration"),
+        get("/collaborations", AnyAgent, collaborations::list)
+            .summary("List the caller's collaborations"),
+        post("/agents/{agent_id}/collaborations", AnyAgent, requests::post_request_to_agent)
+            .summary("Request a collaboration with this agent"),
+        get("/collaborations/{id}", Party, collaborations::show)
+            .summary("Show a collaboration's state"),
+        post("/collaborations/{id}/response", Worker, responses::post_response)
+            .summary("Accept, reject or defer a request"),
+        post("/collaborations/{id}/approve", WorkerOrOperator, responses::approve)
+            .summary("Approve or refuse a request that needs approval"),
+        post("/collaborations/{id}/result", Worker, responses::post_result)
+            .summary("Publish the result of a collaboration"),
+        post("/collaborations/{id}/cancel", Party, responses::cancel)
+            .summary("Cancel a collaboration"),
+        post("/messages", AnyAgent, post_message).summary("Send any of the six messages"),
+        get("/agents", Public, agents::list).summary("List agents and their capabilities"),
+        get("/agents/{agent_id}", Public, agents::show).summary("Show an agent's identity"),
+        delete("/agents/{agent_id}", AgentOrOperator, agents::remove)
+            .summary("Unregister an agent"),
+        get("/agents/{agent_id}/status", Public, agents::status).summary("Show agent status"),
+        get("/agents/{agent_id}/reputation", Public, agents::reputation)
+            .summary("Show an agent's reputation"),
+        get("/stream", AnyAgent, stream::open_stream).summary("Stream the caller's events"),
+        get("/health", Public, health).summary("Check that the hub is up"),
+    ]
+}
 
 /// The query of a URL.
 fn query(context: &HubContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {

@@ -8,202 +8,77 @@ mod payments;
 mod results;
 
 use axum::response::Response;
-use axum::routing::{delete, get, post};
 
 use super::errors::Failure;
-use crate::adapter::{Access, HubContext, Operation};
+use crate::adapter::Access::{
+    Agent, AgentOrOperator, AnyAgent, AnyAgentOrOperator, Owner, OwnerOrOperator, Party, Public,
+    Register, Requester, Token, Worker,
+};
+use crate::adapter::operation::{delete, get, post};
+use crate::adapter::{HubContext, Operation};
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 
 /// The result of every handler.
 type HandlerResult = Result<Response, Failure>;
 
-pub const OPERATIONS: &[Operation<HubContext>] = &[
-    Operation {
-        method: "POST",
-        path: "/register",
-        at_root: true,
-        access: Access::Register,
-        summary: "Register an agent, or update it with its key",
-        handler: || post(agents::register),
-    },
-    Operation {
-        method: "GET",
-        path: "/discover",
-        at_root: true,
-        access: Access::Public,
-        summary: "Find agents by skill, reputation and cost",
-        handler: || get(discover::discover_by_query),
-    },
-    Operation {
-        method: "POST",
-        path: "/discover",
-        at_root: true,
-        access: Access::Public,
-        summary: "Find agents; the query is a JSON body",
-        handler: || post(discover::discover_by_body),
-    },
-    Operation {
-        method: "POST",
-        path: "/jobs",
-        at_root: true,
-        access: Access::AnyAgent,
-        summary: "Request a job; the hub picks the worker unless the body names one",
-        handler: || post(jobs::create_job),
-    },
-    Operation {
-        method: "POST",
-        path: "/agents/{agent_id}/jobs",
-        at_root: false,
-        access: Access::AnyAgent,
-        summary: "Request a job from this agent",
-        handler: || post(jobs::create_job_for_agent),
-    },
-    Operation {
-        method: "GET",
-        path: "/jobs/{job_id}",
-        at_root: true,
-        access: Access::Party,
-        summary: "Get a job's status",
-        handler: || get(jobs::show),
-    },
-    Operation {
-        method: "POST",
-        path: "/jobs/{job_id}/cancel",
-        at_root: true,
-        access: Access::Requester,
-        summary: "Cancel a job before it is handed to its worker",
-        handler: || post(jobs::cancel),
-    },
-    Operation {
-        method: "GET",
-        path: "/agents/{agent_id}/jobs",
-        at_root: false,
-        access: Access::Agent,
-        summary: "Fetch the jobs that wait for an agent",
-        handler: || get(jobs::fetch_jobs),
-    },
-    Operation {
-        method: "POST",
-        path: "/results",
-        at_root: true,
-        access: Access::Worker,
-        summary: "Report the result of a job",
-        handler: || post(results::post_result),
-    },
-    Operation {
-        method: "POST",
-        path: "/callbacks/{token}",
-        at_root: false,
-        access: Access::Token,
-        summary: "Report the result of the job that this callback URL belongs to",
-        handler: || post(results::post_callback),
-    },
-    Operation {
-        method: "POST",
-        path: "/transfer",
-        at_root: true,
-        access: Access::Owner,
-        summary: "Transfer credits, or confirm what a job's escrow has paid",
-        handler: || post(payments::transfer),
-    },
-    Operation {
-        method: "POST",
-        path: "/heartbeat",
-        at_root: true,
-        access: Access::Agent,
-        summary: "Send a heartbeat",
-        handler: || post(agents::heartbeat),
-    },
-    Operation {
-        method: "POST",
-        path: "/accounts",
-        at_root: true,
-        access: Access::OwnerOrOperator,
-        summary: "Open an account; with the operator key, grant credits",
-        handler: || post(payments::open_account),
-    },
-    Operation {
-        method: "GET",
-        path: "/accounts/{owner_id}",
-        at_root: true,
-        access: Access::OwnerOrOperator,
-        summary: "Balance and escrow of an owner",
-        handler: || get(payments::account),
-    },
-    Operation {
-        method: "GET",
-        path: "/agents/{agent_id}",
-        at_root: false,
-        access: Access::Public,
-        summary: "Get an agent's public entry",
-        handler: || get(agents::show),
-    },
-    Operation {
-        method: "DELETE",
-        path: "/agents/{agent_id}",
-        at_root: false,
-        access: Access::AgentOrOperator,
-        summary: "Unregister an agent",
-        handler: || delete(agents::unregister),
-    },
-    Operation {
-        method: "GET",
-        path: "/skills",
-        at_root: true,
-        access: Access::Public,
-        summary: "All skills on offer",
-        handler: || get(discover::skills),
-    },
-    Operation {
-        method: "GET",
-        path: "/reputation/{agent_id}",
-        at_root: true,
-        access: Access::Public,
-        summary: "An agent's score",
-        handler: || get(agents::reputation),
-    },
-    Operation {
-        method: "POST",
-        path: "/reputation/{agent_id}/success",
-        at_root: true,
-        access: Access::Public,
-        summary: "Accepted for compatibility; has no effect",
-        handler: || post(agents::claim_reputation),
-    },
-    Operation {
-        method: "POST",
-        path: "/reputation/{agent_id}/failure",
-        at_root: true,
-        access: Access::Public,
-        summary: "Accepted for compatibility; has no effect",
-        handler: || post(agents::claim_reputation),
-    },
-    Operation {
-        method: "GET",
-        path: "/audit",
-        at_root: true,
-        access: Access::AnyAgentOrOperator,
-        summary: "Payments, newest first",
-        handler: || get(audit::audit),
-    },
-    Operation {
-        method: "GET",
-        path: "/economy",
-        at_root: true,
-        access: Access::AnyAgentOrOperator,
-        summary: "Totals of all accounts, and the balances visible to the caller",
-        handler: || get(payments::economy),
-    },
-    Operation {
-        method: "GET",
-        path: "/health",
-        at_root: false,
-        access: Access::Public,
-        summary: "Health of the registry",
-        handler: || get(discover::health),
-    },
-];
+pub fn operations() -> Vec<Operation<HubContext>> {
+    vec![
+        post("/register", Register, agents::register)
+            .summary("Register an agent, or update it with its key")
+            .at_root(),
+        get("/discover", Public, discover::discover_by_query)
+            .summary("Find agents by skill, reputation and cost")
+            .at_root(),
+        post("/discover", Public, discover::discover_by_body)
+            .summary("Find agents; the query is a JSON body")
+            .at_root(),
+        post("/jobs", AnyAgent, jobs::create_job)
+            .summary("Request a job; the hub picks the worker unless the body names one")
+            .at_root(),
+        post("/agents/{agent_id}/jobs", AnyAgent, jobs::create_job_for_agent)
+            .summary("Request a job from this agent"),
+        get("/jobs/{job_id}", Party, jobs::show).summary("Get a job's status").at_root(),
+        post("/jobs/{job_id}/cancel", Requester, jobs::cancel)
+            .summary("Cancel a job before it is handed to its worker")
+            .at_root(),
+        get("/agents/{agent_id}/jobs", Agent, jobs::fetch_jobs)
+            .summary("Fetch the jobs that wait for an agent"),
+        post("/results", Worker, results::post_result)
+            .summary("Report the result of a job")
+            .at_root(),
+        post("/callbacks/{token}", Token, results::post_callback)
+            .summary("Report the result of the job that this callback URL belongs to"),
+        post("/transfer", Owner, payments::transfer)
+            .summary("Transfer credits, or confirm what a job's escrow has paid")
+            .at_root(),
+        post("/heartbeat", Agent, agents::heartbeat).summary("Send a heartbeat").at_root(),
+        post("/accounts", OwnerOrOperator, payments::open_account)
+            .summary("Open an account; with the operator key, grant credits")
+            .at_root(),
+        get("/accounts/{owner_id}", OwnerOrOperator, payments::account)
+            .summary("Balance and escrow of an owner")
+            .at_root(),
+        get("/agents/{agent_id}", Public, agents::show).summary("Get an agent's public entry"),
+        delete("/agents/{agent_id}", AgentOrOperator, agents::unregister)
+            .summary("Unregister an agent"),
+        get("/skills", Public, discover::skills).summary("All skills on offer").at_root(),
+        get("/reputation/{agent_id}", Public, agents::reputation)
+            .summary("An agent's score")
+            .at_root(),
+        post("/reputation/{agent_id}/success", Public, agents::claim_reputation)
+            .summary("Accepted for compatibility; has no effect")
+            .at_root(),
+        post("/reputation/{agent_id}/failure", Public, agents::claim_reputation)
+            .summary("Accepted for compatibility; has no effect")
+            .at_root(),
+        get("/audit", AnyAgentOrOperator, audit::audit).summary("Payments, newest first").at_root(),
+        get("/economy", AnyAgentOrOperator, payments::economy)
+            .summary("Totals of all accounts, and the balances visible to the caller")
+            .at_root(),
+        get("/health", Public, discover::health).summary("Health of the registry"),
+    ]
+}
 
 fn read_query(raw: Option<String>) -> Result<Query, Malformed> {
     Query::read(raw.as_deref().unwrap_or_default())

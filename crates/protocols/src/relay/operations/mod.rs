@@ -10,156 +10,67 @@ use std::num::NonZeroU64;
 
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::{delete, get, post, put};
 use serde_json::json;
 
 use super::errors::{ErrorResponse, json_response, malformed_error};
 use super::wire::discovery::HubDocument;
 use super::wire::response::{success_response, success_response_with};
 use super::{Address, BODY_MAX};
-use crate::adapter::{Access, HubContext, Operation};
+use crate::adapter::Access::{
+    AgentOrOperator, AnyAgent, AnyAgentOrOperator, Operator, Party, Public, Register,
+};
+use crate::adapter::operation::{delete, get, post, put};
+use crate::adapter::{HubContext, Operation};
 use crate::kit::query::Query;
 
 /// Every operation of this protocol.
-pub const OPERATIONS: &[Operation<HubContext>] = &[
-    Operation {
-        method: "POST",
-        path: "/register",
-        at_root: true,
-        access: Access::Register,
-        summary: "Register an agent, or update it with its key",
-        handler: || post(agents::register),
-    },
-    Operation {
-        method: "GET",
-        path: "/agent/inbox",
-        at_root: true,
-        access: Access::AnyAgent,
-        summary: "The caller's inbox as a stream of events",
-        handler: || get(inbox::open_inbox),
-    },
-    Operation {
-        method: "POST",
-        path: "/agent/inbox/ack",
-        at_root: true,
-        access: Access::AnyAgent,
-        summary: "Acknowledge everything up to a position",
-        handler: || post(inbox::ack),
-    },
-    Operation {
-        method: "GET",
-        path: "/agent/messages",
-        at_root: true,
-        access: Access::AnyAgent,
-        summary: "Messages the caller sent and received",
-        handler: || get(history::list_messages),
-    },
-    Operation {
-        method: "POST",
-        path: "/agents",
-        at_root: true,
-        access: Access::Operator,
-        summary: "Register an agent as the operator",
-        handler: || post(agents::register_as_operator),
-    },
-    Operation {
-        method: "GET",
-        path: "/agents",
-        at_root: true,
-        access: Access::Public,
-        summary: "All registered agents",
-        handler: || get(agents::list),
-    },
-    Operation {
-        method: "GET",
-        path: "/agents/{id}",
-        at_root: true,
-        access: Access::Public,
-        summary: "One agent's record",
-        handler: || get(agents::show),
-    },
-    Operation {
-        method: "DELETE",
-        path: "/agents/{id}",
-        at_root: true,
-        access: Access::AgentOrOperator,
-        summary: "Unregister an agent",
-        handler: || delete(agents::unregister),
-    },
-    Operation {
-        method: "POST",
-        path: "/agents/{id}/key",
-        at_root: true,
-        access: Access::Operator,
-        summary: "Mint a key for an agent",
-        handler: || post(agents::mint_key),
-    },
-    Operation {
-        method: "POST",
-        path: "/messages",
-        at_root: true,
-        access: Access::AnyAgentOrOperator,
-        summary: "Send a message",
-        handler: || post(messages::send_message),
-    },
-    Operation {
-        method: "GET",
-        path: "/messages/{trace_id}",
-        at_root: true,
-        access: Access::Party,
-        summary: "Get a message's state",
-        handler: || get(history::show_message),
-    },
-    Operation {
-        method: "GET",
-        path: "/agent/blocks",
-        at_root: true,
-        access: Access::AnyAgent,
-        summary: "List blocked agents",
-        handler: || get(inbox::list_blocked),
-    },
-    Operation {
-        method: "PUT",
-        path: "/agent/blocks/{id}",
-        at_root: true,
-        access: Access::AnyAgent,
-        summary: "Refuse an agent's messages",
-        handler: || put(inbox::block),
-    },
-    Operation {
-        method: "DELETE",
-        path: "/agent/blocks/{id}",
-        at_root: true,
-        access: Access::AnyAgent,
-        summary: "Unblock an agent",
-        handler: || delete(inbox::unblock),
-    },
-    Operation {
-        method: "GET",
-        path: "/health",
-        at_root: true,
-        access: Access::Public,
-        summary: "Health of the hub",
-        handler: || get(health),
-    },
-    Operation {
-        method: "GET",
-        path: "/.well-known/chorus.json",
-        at_root: true,
-        access: Access::Public,
-        summary: "Discovery document",
-        handler: || get(well_known),
-    },
-    Operation {
-        method: "POST",
-        path: "/receive/{id}",
-        at_root: false,
+pub fn operations() -> Vec<Operation<HubContext>> {
+    vec![
+        post("/register", Register, agents::register)
+            .summary("Register an agent, or update it with its key")
+            .at_root(),
+        get("/agent/inbox", AnyAgent, inbox::open_inbox)
+            .summary("The caller's inbox as a stream of events")
+            .at_root(),
+        post("/agent/inbox/ack", AnyAgent, inbox::ack)
+            .summary("Acknowledge everything up to a position")
+            .at_root(),
+        get("/agent/messages", AnyAgent, history::list_messages)
+            .summary("Messages the caller sent and received")
+            .at_root(),
+        post("/agents", Operator, agents::register_as_operator)
+            .summary("Register an agent as the operator")
+            .at_root(),
+        get("/agents", Public, agents::list).summary("All registered agents").at_root(),
+        get("/agents/{id}", Public, agents::show).summary("One agent's record").at_root(),
+        delete("/agents/{id}", AgentOrOperator, agents::unregister)
+            .summary("Unregister an agent")
+            .at_root(),
+        post("/agents/{id}/key", Operator, agents::mint_key)
+            .summary("Mint a key for an agent")
+            .at_root(),
+        post("/messages", AnyAgentOrOperator, messages::send_message)
+            .summary("Send a message")
+            .at_root(),
+        get("/messages/{trace_id}", Party, history::show_message)
+            .summary("Get a message's state")
+            .at_root(),
+        get("/agent/blocks", AnyAgent, inbox::list_blocked)
+            .summary("List blocked agents")
+            .at_root(),
+        put("/agent/blocks/{id}", AnyAgent, inbox::block)
+            .summary("Refuse an agent's messages")
+            .at_root(),
+        delete("/agent/blocks/{id}", AnyAgent, inbox::unblock)
+            .summary("Unblock an agent")
+            .at_root(),
+        get("/health", Public, health).summary("Health of the hub").at_root(),
+        get("/.well-known/chorus.json", Public, well_known).summary("Discovery document").at_root(),
         // Open to any caller, and every call creates a message, so it is limited by address.
-        access: Access::Register,
-        summary: "Deliver an envelope to an agent of this hub as a peer",
-        handler: || post(messages::receive_envelope),
-    },
-];
+        post("/receive/{id}", Register, messages::receive_envelope)
+            .summary("Deliver an envelope to an agent of this hub as a peer"),
+    ]
+}
 
 /// Data in the response envelope.
 pub fn success(context: &HubContext, status: u16, data: impl FnOnce(&mut Vec<u8>)) -> Response {
