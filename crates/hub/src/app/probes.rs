@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use rialto_engine::Engine;
-use rialto_protocols::adapter::operation::{build_router, get};
+use rialto_protocols::adapter::operation::{ResponseInfo, build_router, get, schema};
 use rialto_protocols::adapter::{Access, Operation, OperationInfo};
 
 use crate::telemetry::{CONTENT_TYPE, Metrics, ScrapedValue};
@@ -32,10 +32,22 @@ pub fn operations() -> impl Iterator<Item = OperationInfo> {
 
 fn table() -> Vec<Operation<ProbeState>> {
     vec![
-        get("/livez", Access::Public, alive).summary("Whether the process is alive"),
-        get("/readyz", Access::Public, ready).summary("Whether the hub is ready to accept writes"),
-        get("/metrics", Access::Public, metrics).summary("Metrics in the Prometheus text format"),
+        get("/livez", Access::Public, alive)
+            .summary("Whether the process is alive")
+            .response(text(200, "It is")),
+        get("/readyz", Access::Public, ready)
+            .summary("Whether the hub is ready to accept writes")
+            .response(text(200, "It is"))
+            .response(text(503, "It is not")),
+        get("/metrics", Access::Public, metrics)
+            .summary("Metrics in the Prometheus text format")
+            .response(ResponseInfo { content_type: CONTENT_TYPE, ..text(200, "The metrics") }),
     ]
+}
+
+fn text(status: u16, description: &'static str) -> ResponseInfo {
+    let content_type = "text/plain; charset=utf-8";
+    ResponseInfo { status, content_type, schema: Some(schema::<String>), description }
 }
 
 async fn alive() -> &'static str {

@@ -17,16 +17,27 @@ use super::response::{HandlerResult, ok_response};
 const DEFAULT_URL: &str = "http://localhost";
 
 #[derive(Serialize, JsonSchema)]
-struct DeliveryPreview {
+pub struct DeliveryPreview {
     /// `None` if the notice would not be delivered to an endpoint.
     delivery: Option<DeliveryView>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct DeliveryView {
+pub struct DeliveryView {
     url: String,
     headers: Vec<(String, String)>,
     body: String,
+}
+
+rialto_protocols::request_members! {
+    /// Which notice to preview.
+    PreviewQuery {
+        /// The endpoint; it is not called.
+        url: Option<String>,
+        /// The position of the notice; by default the first that is not acknowledged.
+        #[schemars(range(min = 1))]
+        position: Option<u64>,
+    }
 }
 
 /// `GET /v1/inbox/delivery`: the notice at `position`, or the first that is not acknowledged, as it
@@ -36,7 +47,7 @@ pub async fn show_delivery(
     by: AgentCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = page::parse_query(raw.as_deref(), &["url", "position"])?;
+    let query = page::parse_query(raw.as_deref(), PreviewQuery::MEMBERS)?;
     let url = query.text("url").unwrap_or(DEFAULT_URL).to_owned();
     let position = query.integer("position", 1..=i64::MAX)?.map(i64::unsigned_abs);
     let acked = context.engine.with_world(|world| world.inbox(by.id).acked);

@@ -1,5 +1,7 @@
 //! The inbox: read after a position, acknowledged up to a position.
 
+use super::notices::NoticeView;
+use crate::v1::params::{PageCursor, PageLimit, Position};
 use axum::extract::{RawQuery, State};
 use rialto_core::command::Command;
 use rialto_protocols::adapter::HubContext;
@@ -22,11 +24,31 @@ use super::strict_fields;
 const NOTICE_LIST: char = 'n';
 
 #[derive(Serialize, JsonSchema)]
-struct InboxPage {
+pub struct InboxPage {
+    #[schemars(with = "Vec<NoticeView>")]
     items: Vec<Box<RawValue>>,
     next_cursor: Option<Cursor>,
     #[serde(flatten)]
     positions: InboxView,
+}
+
+rialto_protocols::request_members! {
+    /// Which notices to list.
+    InboxQuery {
+        /// The last position read; by default the last that was acknowledged.
+        after: Option<Position>,
+        limit: Option<PageLimit>,
+        cursor: Option<PageCursor>,
+    }
+}
+
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/inbox/ack`.
+    #[schemars(deny_unknown_fields)]
+    AckBody {
+        /// The last position that is acknowledged.
+        up_to: u64,
+    }
 }
 
 /// `GET /v1/inbox`: notices after a position; by default those not yet acknowledged.
@@ -35,7 +57,7 @@ pub async fn list_notices(
     by: AgentCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = page::parse_query(raw.as_deref(), &["after", "limit", "cursor"])?;
+    let query = page::parse_query(raw.as_deref(), InboxQuery::MEMBERS)?;
     let limit = page::parse_limit(&query)?;
     let inbox = context.engine.with_world(|world| world.inbox(by.id));
     let after = match page::parse_cursor(&query, NOTICE_LIST)? {
@@ -45,7 +67,7 @@ pub async fn list_notices(
     let told = notices::load_after(&context.engine, by.id, after, limit).await?;
     let (mut items, mut last, mut budget) = (Vec::new(), after, ByteBudget::default());
     for told in told {
-        let Some(text) = budget.write(&told.members) else { break };
+        let Some(text) = budget.write(&told) else { break };
         items.push(text);
         last = told.position;
     }
@@ -65,7 +87,7 @@ pub async fn ack_notices(
     RawBody(body): RawBody,
 ) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = strict_fields::parse_fields(&json, &["up_to"])?;
+    let f = strict_fields::parse_fields(&json, AckBody::MEMBERS)?;
     let up_to = f.required("up_to", f.integer("up_to")?)?;
     let up_to = u64::try_from(up_to).map_err(|_| f.malformed("up_to", "must not be negative"))?;
     context.engine.run_once(Command::Ack { agent: by.id, up_to }, by.once).await?;

@@ -13,7 +13,7 @@ use super::auth::AgentCaller;
 use super::response::{HandlerResult, format_time, ok_response};
 
 #[derive(Serialize, JsonSchema)]
-struct RotateKeyResponse {
+pub struct RotateKeyResponse {
     /// Shown once; the saved answer of a repeated request omits it.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
@@ -37,7 +37,7 @@ pub async fn rotate_key(State(context): State<HubContext>, by: AgentCaller) -> H
 }
 
 #[derive(Serialize, JsonSchema)]
-struct RevokeKeysResponse {
+pub struct RevokeKeysResponse {
     revoked: bool,
 }
 

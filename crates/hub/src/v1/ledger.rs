@@ -1,5 +1,6 @@
 //! The ledger: every movement of credits, newest first.
 
+use crate::v1::params::{PageCursor, PageLimit};
 use axum::extract::{RawQuery, State};
 use rialto_core::id::{EntryId, OwnerId};
 use rialto_core::ledger::{Entry, SubAccount};
@@ -23,11 +24,17 @@ use super::response::{HandlerResult, format_amount, format_time, ok_response};
 /// The list's tag in cursors.
 const ENTRY_LIST: char = 'g';
 
+rialto_protocols::words! {
+    /// What moved credits.
+    EntryKindName: "grant" | "burn" | "transfer" | "hold" | "capture" | "release"
+}
+
 /// One ledger entry.
 #[derive(Serialize, JsonSchema)]
-struct EntryView {
+pub struct EntryView {
     id: u64,
     at: Time,
+    #[schemars(with = "EntryKindName")]
     kind: &'static str,
     from: PocketView,
     to: PocketView,
@@ -38,7 +45,7 @@ struct EntryView {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct PocketView {
+pub struct PocketView {
     owner: String,
     held: bool,
 }
@@ -49,13 +56,23 @@ struct EntrySlice {
     next: Option<u64>,
 }
 
+rialto_protocols::request_members! {
+    /// Which ledger entries to list.
+    LedgerQuery {
+        /// The owner whose entries to list; by default the caller's, and all for the operator.
+        owner: Option<String>,
+        limit: Option<PageLimit>,
+        cursor: Option<PageCursor>,
+    }
+}
+
 /// `GET /v1/ledger`: the caller's own entries; for the operator all, or those of one owner.
 pub async fn list_entries(
     State(context): State<HubContext>,
     known: KeyHolder,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = page::parse_query(raw.as_deref(), &["owner", "limit", "cursor"])?;
+    let query = page::parse_query(raw.as_deref(), LedgerQuery::MEMBERS)?;
     let limit = page::parse_limit(&query)?;
     let from = page::parse_cursor(&query, ENTRY_LIST)?.map(|[from]| EntryId(from));
     let whose = context

@@ -13,7 +13,7 @@ use super::problem::Problem;
 use super::response::{HandlerResult, ok_response};
 
 #[derive(Serialize, JsonSchema)]
-struct MeView {
+pub struct MeView {
     agent: AgentView,
     account: AccountView,
     inbox: InboxView,

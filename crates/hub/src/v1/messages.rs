@@ -1,5 +1,6 @@
 //! Messages from one agent to another, whatever the home protocol of each.
 
+use crate::v1::params::AgentName;
 use axum::extract::State;
 use rialto_core::alias::Protocol;
 use rialto_core::answer::Answer;
@@ -26,9 +27,20 @@ const MESSAGE_MAX: usize = 64 << 10;
 const V1_PROTOCOL: Protocol = Protocol::new("v1");
 
 #[derive(Serialize, JsonSchema)]
-struct SendResponse {
+pub struct SendResponse {
     /// Its position in the receiver's inbox.
     position: u64,
+}
+
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/messages`.
+    #[schemars(deny_unknown_fields)]
+    MessageBody {
+        /// The receiver, by number or any of its names.
+        to: AgentName,
+        /// Any JSON, at most 64 KiB with its surroundings.
+        body: serde_json::Value,
+    }
 }
 
 /// `POST /v1/messages`: from the caller's agent to another agent's inbox.
@@ -41,7 +53,7 @@ pub async fn send_message(
         return Err(EdgeError::TooLarge { limit: MESSAGE_MAX }.into());
     }
     let json = ijson::read(&sent).map_err(Malformed::from)?;
-    let f = strict_fields::parse_fields(&json, &["to", "body"])?;
+    let f = strict_fields::parse_fields(&json, MessageBody::MEMBERS)?;
     let name = f.required("to", agent_names::parse_agent_name(&f, "to")?)?;
     // Any JSON is a valid message, `null` too.
     let body = f.required("body", json.get("body").map(Json::raw))?.to_owned();

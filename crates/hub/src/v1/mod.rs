@@ -26,6 +26,7 @@ mod notices;
 mod operations;
 mod operator;
 pub mod page;
+mod params;
 mod presence;
 pub mod problem;
 mod public_ids;
@@ -42,6 +43,7 @@ use rialto_protocols::adapter::{HubContext, operation};
 
 pub use events::HistoryReader;
 pub use operations::operations;
+pub use problem::errors;
 
 /// Builds the router from the operations.
 pub fn build_router(context: &HubContext) -> Router {

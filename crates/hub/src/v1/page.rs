@@ -22,6 +22,7 @@ const CURSOR_NUMBERS_MAX: usize = 8;
 
 /// One page.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "{T}Page")]
 pub struct Page<T> {
     pub items: Vec<T>,
     pub next_cursor: Option<Cursor>,

@@ -15,8 +15,27 @@ use super::response::{HandlerResult, ok_response};
 use super::strict_fields;
 
 #[derive(Serialize, JsonSchema)]
-struct StatusResponse {
+pub struct StatusResponse {
+    #[schemars(with = "AgentStatusResult")]
     status: &'static str,
+}
+
+rialto_protocols::words! {
+    /// Whether the agent takes work.
+    AvailabilityName: "online" | "busy" | "offline"
+}
+
+rialto_protocols::words! {
+    /// The new status of the agent.
+    AgentStatusResult: "online" | "busy" | "offline" | "unregistered"
+}
+
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/me/status`.
+    #[schemars(deny_unknown_fields)]
+    StatusBody {
+        status: AvailabilityName,
+    }
 }
 
 /// `POST /v1/me/status`: sets the availability. An offline agent gets no new work but keeps its
@@ -27,7 +46,7 @@ pub async fn set_status(
     RawBody(body): RawBody,
 ) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = strict_fields::parse_fields(&json, &["status"])?;
+    let f = strict_fields::parse_fields(&json, StatusBody::MEMBERS)?;
     let (availability, status) = match f.required("status", f.text("status")?)? {
         "online" => (Availability::Idle, "online"),
         "busy" => (Availability::Busy, "busy"),

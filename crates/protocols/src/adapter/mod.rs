@@ -182,6 +182,9 @@ pub trait ProtocolAdapter: Send + Sync {
     /// Every operation, for the API document and tests.
     fn operations(&self) -> Vec<OperationInfo>;
 
+    /// How its operations answer errors.
+    fn errors(&self) -> operation::ErrorInfo;
+
     /// Encodes the deliveries to its agents.
     fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder>;
 

@@ -117,10 +117,16 @@ pub struct OperationInfo {
     pub rate: RateClass,
     pub takes_idempotency_key: bool,
     pub summary: &'static str,
+    /// The variable part of its path. No operation has two.
+    pub path_param: Option<SchemaFn>,
     /// The parameters after `?`, as the members of an object.
     pub query: Option<SchemaFn>,
     /// The body of the request.
     pub request: Option<SchemaFn>,
+    /// The content type of the body.
+    pub request_type: &'static str,
+    /// Whether a request without a body is accepted as well.
+    pub body_optional: bool,
     /// A body that is accepted as it is: JSON text.
     pub example: Option<&'static str>,
     pub responses: Vec<ResponseInfo>,
@@ -136,6 +142,28 @@ pub struct ResponseInfo {
     pub description: &'static str,
 }
 
+/// How all operations of a protocol answer errors.
+#[derive(Clone, Debug)]
+pub struct ErrorInfo {
+    pub content_type: &'static str,
+    /// The body.
+    pub schema: SchemaFn,
+    /// Every status with a code it comes with.
+    pub codes: Vec<(u16, &'static str)>,
+}
+
+impl ErrorInfo {
+    /// Errors with a JSON body of this type.
+    pub fn json<T: JsonSchema>(codes: impl IntoIterator<Item = (u16, &'static str)>) -> Self {
+        let codes = codes.into_iter().collect();
+        Self { content_type: JSON, schema: schema::<T>, codes }
+    }
+}
+
+/// The content type of JSON.
+pub const JSON: &str = "application/json";
+/// The content type of bytes.
+pub const BYTES: &str = "application/octet-stream";
 /// The content type of a stream of events.
 pub const EVENT_STREAM: &str = "text/event-stream";
 
@@ -188,8 +216,11 @@ impl<S: Send + Sync + 'static> Operation<S> {
             rate: access.rate_class(method),
             takes_idempotency_key: method == "POST" && access.takes_idempotency_key(),
             summary: "",
+            path_param: None,
             query: None,
             request: None,
+            request_type: JSON,
+            body_optional: false,
             example: None,
             responses: Vec::new(),
         };
@@ -211,6 +242,12 @@ impl<S: Send + Sync + 'static> Operation<S> {
         self
     }
 
+    /// The type of the variable part of its path.
+    pub fn path_param<T: JsonSchema>(mut self) -> Self {
+        self.info.path_param = Some(schema::<T>);
+        self
+    }
+
     /// The type of its query.
     pub fn query<T: JsonSchema>(mut self) -> Self {
         self.info.query = Some(schema::<T>);
@@ -224,11 +261,23 @@ impl<S: Send + Sync + 'static> Operation<S> {
         self
     }
 
+    /// The same for a body that may be left out.
+    pub fn optional_request<T: JsonSchema>(mut self, example: &'static str) -> Self {
+        self.info.body_optional = true;
+        self.request::<T>(example)
+    }
+
+    /// A body of bytes that are not JSON.
+    pub fn binary_request<T: JsonSchema>(mut self) -> Self {
+        self.info.request = Some(schema::<T>);
+        self.info.request_type = BYTES;
+        self
+    }
+
     /// A response with a JSON body of this type.
     pub fn responds<T: JsonSchema>(self, status: u16, description: &'static str) -> Self {
         let schema = Some(schema::<T> as SchemaFn);
-        let content_type = "application/json";
-        self.response(ResponseInfo { status, content_type, schema, description })
+        self.response(ResponseInfo { status, content_type: JSON, schema, description })
     }
 
     /// A stream of events, each with data of this type.
@@ -254,7 +303,8 @@ impl<S: Send + Sync + 'static> Operation<S> {
     }
 }
 
-fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+/// The schema of a type.
+pub fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 

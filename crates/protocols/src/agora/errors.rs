@@ -13,7 +13,9 @@ use super::envelope::EnvelopeError;
 use super::hub_envelope::signed_error;
 use super::operations::json_response;
 use super::translate::request_state;
+use super::wire::api_doc::ErrorEnvelope;
 use super::wire::error::{Code, Failure};
+use crate::adapter::operation::ErrorInfo;
 use crate::adapter::{EdgeError, HubContext};
 use crate::kit::ed25519::PublicKey;
 
@@ -146,6 +148,26 @@ fn hint(refusal: &Refusal) -> Option<&'static str> {
         Refusal::InboxFull => "the receiver's inbox is full; retry later",
         _ => return None,
     })
+}
+
+/// How all operations of this protocol answer errors. The code is a number.
+pub fn error_info() -> ErrorInfo {
+    ErrorInfo::json::<ErrorEnvelope>([
+        (400, "400"),
+        (401, "401"),
+        (402, "402"),
+        (403, "401"),
+        (404, "404"),
+        (405, "400"),
+        (408, "408"),
+        (413, "400"),
+        (415, "400"),
+        (421, "400"),
+        (429, "429"),
+        (500, "500"),
+        (503, "503"),
+        (507, "503"),
+    ])
 }
 
 /// The failure for a refusal of the edge.

@@ -83,7 +83,7 @@ mod adapter {
     use super::wire::signature::{self, EnvelopeSigner, Proof};
     use super::{BODY_MAX, ID, Settings, auth, errors};
     use crate::adapter::fidelity::FieldMap;
-    use crate::adapter::operation::{build_router, describe_operations};
+    use crate::adapter::operation::{ErrorInfo, build_router, describe_operations};
     use crate::adapter::{
         EdgeError, FastRoute, HubContext, NewAgent, OperationInfo, ProtocolAdapter,
     };
@@ -165,6 +165,10 @@ mod adapter {
 
         fn operations(&self) -> Vec<OperationInfo> {
             describe_operations(ID, operations())
+        }
+
+        fn errors(&self) -> ErrorInfo {
+            errors::error_info()
         }
 
         fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder> {

@@ -118,6 +118,13 @@ impl ProtocolAdapter for Clara {
         describe_operations(ID, operations::operations())
     }
 
+    fn errors(&self) -> crate::adapter::operation::ErrorInfo {
+        let statuses = [400, 401, 403, 404, 405, 408, 413, 415, 421, 429, 500, 503, 507];
+        crate::adapter::operation::ErrorInfo::json::<wire::api_doc::ErrorBody>(
+            statuses.map(|status| (status, "error")),
+        )
+    }
+
     fn delivery_encoder(&self, _: &HubContext) -> Arc<dyn DeliveryEncoder> {
         Arc::new(delivery::NoDeliveries)
     }

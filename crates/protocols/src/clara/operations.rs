@@ -1,6 +1,7 @@
 //! The operations of the message unit and the compute unit, and their handlers. The message unit
 //! reads an item, verifies its signature, executes it once, and then acknowledges it.
 
+use super::wire::api_doc::*;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -36,27 +37,72 @@ const JOB_HEADER: &str = "rialto-job";
 /// The most dry-runs decided at the same time; more wait.
 static DRY_RUNS: Semaphore = Semaphore::const_new(2);
 
+/// A message that only reads.
+const DRY_RUN_EXAMPLE: &str = r#"{"Tags":[{"name":"Action","value":"List-Agents"}]}"#;
+
 /// Every operation is served under its unit's name and directly under the prefix. Clients whose
 /// base URL ends in a slash send two slashes, so those paths are served, too.
 pub fn operations() -> Vec<Operation<HubContext>> {
     vec![
-        get("", Public, overview).summary("Show the process id and the paths of its units"),
-        post("", Signed, post_item).summary("Post a signed message"),
-        post("/mu", Signed, post_item).summary("Post a signed message"),
+        get("", Public, overview)
+            .summary("Show the process id and the paths of its units")
+            .responds::<Overview>(200, "The process"),
+        post("", Signed, post_item)
+            .summary("Post a signed message")
+            .query::<AssignQuery>()
+            .binary_request::<DataItem>()
+            .responds::<Accepted>(202, "The message is evaluated and stored"),
+        post("/mu", Signed, post_item)
+            .summary("Post a signed message")
+            .query::<AssignQuery>()
+            .binary_request::<DataItem>()
+            .responds::<Accepted>(202, "The message is evaluated and stored"),
         post("/mu/monitor/{process}", Public, monitor)
-            .summary("Accepted for compatibility; has no effect"),
+            .summary("Accepted for compatibility; has no effect")
+            .path_param::<ProcessParam>()
+            .responds::<Monitored>(200, "Nothing was to be done"),
         delete("/mu/monitor/{process}", Public, monitor)
-            .summary("Accepted for compatibility; has no effect"),
+            .summary("Accepted for compatibility; has no effect")
+            .path_param::<ProcessParam>()
+            .responds::<Monitored>(200, "Nothing was to be done"),
         post("/monitor/{process}", Public, monitor)
-            .summary("Accepted for compatibility; has no effect"),
+            .summary("Accepted for compatibility; has no effect")
+            .path_param::<ProcessParam>()
+            .responds::<Monitored>(200, "Nothing was to be done"),
         delete("/monitor/{process}", Public, monitor)
-            .summary("Accepted for compatibility; has no effect"),
-        get("/cu/result/{message}", Public, get_result).summary("Get the result of a message"),
-        get("/result/{message}", Public, get_result).summary("Get the result of a message"),
-        get("/cu/results/{process}", Public, list_results).summary("List results page by page"),
-        get("/results/{process}", Public, list_results).summary("List results page by page"),
-        post("/cu/dry-run", Public, dry_run).summary("Evaluate a message without storing it"),
-        post("/dry-run", Public, dry_run).summary("Evaluate a message without storing it"),
+            .summary("Accepted for compatibility; has no effect")
+            .path_param::<ProcessParam>()
+            .responds::<Monitored>(200, "Nothing was to be done"),
+        get("/cu/result/{message}", Public, get_result)
+            .summary("Get the result of a message")
+            .path_param::<MessageParam>()
+            .query::<ProcessQuery>()
+            .responds::<MessageResult>(200, "The result"),
+        get("/result/{message}", Public, get_result)
+            .summary("Get the result of a message")
+            .path_param::<MessageParam>()
+            .query::<ProcessQuery>()
+            .responds::<MessageResult>(200, "The result"),
+        get("/cu/results/{process}", Public, list_results)
+            .summary("List results page by page")
+            .path_param::<ProcessParam>()
+            .query::<ResultsQuery>()
+            .responds::<ResultPage>(200, "A page of results"),
+        get("/results/{process}", Public, list_results)
+            .summary("List results page by page")
+            .path_param::<ProcessParam>()
+            .query::<ResultsQuery>()
+            .responds::<ResultPage>(200, "A page of results"),
+        post("/cu/dry-run", Public, dry_run)
+            .summary("Evaluate a message without storing it")
+            .query::<ProcessQuery>()
+            .request::<DryRunMembers>(DRY_RUN_EXAMPLE)
+            .responds::<MessageResult>(200, "The result"),
+        post("/dry-run", Public, dry_run)
+            .summary("Evaluate a message without storing it")
+            .query::<ProcessQuery>()
+            .request::<DryRunMembers>(DRY_RUN_EXAMPLE)
+            .responds::<MessageResult>(200, "The result"),
     ]
 }
 

@@ -1,7 +1,11 @@
 //! Declares what the API document says about values whose Rust types do not say it: times, words of a
 //! fixed set, and the members of requests that are read by hand.
 
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
 use rialto_core::time::Timestamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::rfc3339;
@@ -41,8 +45,8 @@ macro_rules! words {
 #[macro_export]
 macro_rules! request_members {
     ($(#[$about:meta])* $name:ident { $($(#[$each:meta])* $member:ident: $type:ty,)+ }) => {
-        $(#[$about])*
         #[derive(schemars::JsonSchema)]
+        $(#[$about])*
         #[allow(dead_code, reason = "only the schema and the names are used")]
         pub struct $name {
             $($(#[$each])* $member: $type,)+
@@ -52,6 +56,24 @@ macro_rules! request_members {
         impl $name {
             /// The names of all members.
             pub const MEMBERS: &'static [&'static str] = &[$(stringify!($member)),+];
+        }
+    };
+}
+
+/// Declares the form of an answer that is written by hand, with the members that may be absent last.
+#[macro_export]
+macro_rules! answer_members {
+    ($(#[$about:meta])* $name:ident {
+        $($(#[$each:meta])* $member:ident: $type:ty,)*
+    } optional {
+        $($(#[$every:meta])* $optional:ident: $given:ty,)*
+    }) => {
+        #[derive(schemars::JsonSchema)]
+        $(#[$about])*
+        #[allow(dead_code, reason = "only the schema is used")]
+        pub struct $name {
+            $($(#[$each])* $member: $type,)*
+            $($(#[$every])* #[schemars(skip_serializing_if = "absent")] $optional: $given,)*
         }
     };
 }
@@ -77,3 +99,38 @@ value_schema!(AnyObject, {"type": "object"});
 /// A number from 0 to 1.
 pub enum Share {}
 value_schema!(Share, {"type": "number", "minimum": 0, "maximum": 1});
+
+/// A value of one of two types, in the API document only.
+pub struct AnyOf<A, B>(PhantomData<(A, B)>);
+
+impl<A: JsonSchema, B: JsonSchema> JsonSchema for AnyOf<A, B> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("{}Or{}", A::schema_name(), B::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let schemas = [generator.subschema_for::<A>(), generator.subschema_for::<B>()];
+        json_schema!({"anyOf": schemas})
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+}
+
+/// A value or `null`, in the API document only.
+pub struct Nullable<T>(PhantomData<T>);
+
+impl<T: JsonSchema> JsonSchema for Nullable<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Nullable{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"anyOf": [generator.subschema_for::<T>(), {"type": "null"}]})
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+}

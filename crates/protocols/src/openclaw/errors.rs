@@ -16,8 +16,10 @@ use rialto_engine::Failure as EngineFailure;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::wire::error::ErrorBody;
 use super::wire::error::{Code, Failure, Rejected};
 use super::wire::{CommonMembers, Rejection};
+use crate::adapter::operation::ErrorInfo;
 use crate::adapter::{EdgeError, HubContext};
 
 /// When to retry an agent that is silent or in error (R72).
@@ -195,6 +197,18 @@ fn full(asked: RejectionContext<'_>) -> Rejection {
 /// Whole seconds, at least one.
 fn seconds(millis: i64) -> u32 {
     u32::try_from(millis.max(1).unsigned_abs().div_ceil(1_000)).unwrap_or(u32::MAX)
+}
+
+/// How all operations of this protocol answer errors.
+pub fn error_info() -> ErrorInfo {
+    let own = Code::ALL.iter().map(|code| (code.http_status(), *code));
+    let others = [
+        (408, Code::Validation),
+        (421, Code::Validation),
+        (500, Code::Unavailable),
+        (507, Code::Unavailable),
+    ];
+    ErrorInfo::json::<ErrorBody>(own.chain(others).map(|(status, code)| (status, code.as_str())))
 }
 
 /// The error for a refusal of the edge.

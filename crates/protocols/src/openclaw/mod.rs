@@ -43,6 +43,7 @@ use {
     self::wire::Identity,
     crate::adapter::fidelity::FieldMap,
     crate::adapter::idempotency::{IdempotencyResponses, idempotent_router},
+    crate::adapter::operation::ErrorInfo,
     crate::adapter::operation::describe_operations,
     crate::adapter::{
         BackgroundTask, EdgeError, HubContext, NewAgent, OperationInfo, ProtocolAdapter, naming,
@@ -106,6 +107,10 @@ impl ProtocolAdapter for Openclaw {
 
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, operations())
+    }
+
+    fn errors(&self) -> ErrorInfo {
+        errors::error_info()
     }
 
     fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder> {

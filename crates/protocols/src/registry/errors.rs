@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 
 use super::wire::DECIMALS;
 use crate::adapter::EdgeError;
+use crate::adapter::operation::ErrorInfo;
 use crate::kit::fields::Malformed;
 use crate::kit::raw_json::Number;
 use crate::kit::{raw_json, rfc3339};
@@ -309,8 +310,40 @@ pub fn cause_of_code(code: &str) -> Cause {
     }
 }
 
+/// How all operations of this protocol answer errors.
+pub fn error_info() -> ErrorInfo {
+    ErrorInfo::json::<ErrorBody<'static>>([
+        (400, INVALID_REQUEST),
+        (401, "UNAUTHORIZED"),
+        (402, BUDGET_INSUFFICIENT),
+        (402, TRANSFER_FAILED),
+        (403, "FORBIDDEN"),
+        (403, "SUSPENDED"),
+        (404, "NOT_FOUND"),
+        (404, TRANSFER_FAILED),
+        (405, INVALID_REQUEST),
+        (408, INVALID_REQUEST),
+        (409, "CONFLICT"),
+        (409, TRANSFER_FAILED),
+        (413, "TOO_LARGE"),
+        (415, "UNSUPPORTED_ENCODING"),
+        (421, INVALID_REQUEST),
+        (422, "CONFLICT"),
+        (422, "IDEMPOTENCY_CONFLICT"),
+        (422, SKILL_MISMATCH),
+        (422, TRANSFER_FAILED),
+        (429, "RATE_LIMITED"),
+        (500, "INTERNAL"),
+        (502, EXECUTION_ERROR),
+        (503, AGENT_OFFLINE),
+        (503, "UNAVAILABLE"),
+        (507, "UNAVAILABLE"),
+    ])
+}
+
+/// An error; a refused job is also answered in the form of a result.
 #[derive(Serialize, JsonSchema)]
-struct ErrorBody<'a> {
+pub struct ErrorBody<'a> {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     job: Option<RefusedJobBody<'a>>,
     status: &'a str,
@@ -321,7 +354,7 @@ struct ErrorBody<'a> {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct RefusedJobBody<'a> {
+pub struct RefusedJobBody<'a> {
     job_id: Option<&'a str>,
     agent_id: Option<&'a str>,
     output_data: (),
@@ -331,7 +364,7 @@ struct RefusedJobBody<'a> {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct ErrorDetail<'a> {
+pub struct ErrorDetail<'a> {
     code: &'a str,
     message: &'a str,
     retryable: bool,

@@ -35,6 +35,7 @@ use {
     self::operations::operations,
     crate::adapter::fidelity::FieldMap,
     crate::adapter::idempotency::{IdempotencyResponses, idempotent_router},
+    crate::adapter::operation::ErrorInfo,
     crate::adapter::operation::describe_operations,
     crate::adapter::{EdgeError, HubContext, NewAgent, OperationInfo, ProtocolAdapter, naming},
     crate::kit::ijson::{self, Json, JsonValue},
@@ -77,6 +78,10 @@ impl ProtocolAdapter for Registry {
 
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, operations())
+    }
+
+    fn errors(&self) -> ErrorInfo {
+        errors::error_info()
     }
 
     fn delivery_encoder(&self, hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {

@@ -23,6 +23,7 @@ use uuid::Uuid;
 use super::auth::callback_token;
 use super::errors::{cause_of_code, code_of_cause};
 use super::job::{JOB_LIFETIME, JobOrder, WorkerChoice, requester_name, skill_name};
+use super::wire::StatusName;
 use super::wire::{
     CURRENCY, DECIMALS, JobPost, JobStatus, PassthroughMembers, RegisterBody, ResultPost,
     SkillOffer, TransferPost,
@@ -223,6 +224,7 @@ pub fn format_amount(amount: Credits) -> Number {
 pub struct ResultBody<'a> {
     job_id: &'a str,
     agent_id: Option<String>,
+    #[schemars(with = "StatusName")]
     status: &'static str,
     output_data: Option<Box<RawValue>>,
     execution_cost: Number,

@@ -10,8 +10,10 @@ use rialto_engine::Failure as EngineFailure;
 use super::wire::response::REJECTED;
 use super::{Code, Failure, InvalidBody};
 use crate::adapter::caller::KeyRejection;
+use crate::adapter::operation::ErrorInfo;
 use crate::adapter::{EdgeError, HubContext};
 use crate::kit::fields::Malformed;
+use crate::relay::wire::api_doc::ErrorBody;
 
 /// A JSON response.
 pub fn json_response(status: u16, body: Vec<u8>) -> Response {
@@ -188,6 +190,19 @@ pub fn with_turn_hint(failure: Failure) -> Failure {
     let hint = "this turn was already sent with a different envelope; increase turn_number";
     let field = Some("/envelope/turn_number".into());
     Failure { hint: Some(hint.into()), field, ..failure }
+}
+
+/// How all operations of this protocol answer errors.
+pub fn error_info() -> ErrorInfo {
+    let own = Code::ALL.into_iter().map(|code| (code.status(), code));
+    let others = [
+        (408, Code::Validation),
+        (421, Code::NotFound),
+        (500, Code::Unavailable),
+        (502, Code::AdaptationFailed),
+        (507, Code::Unavailable),
+    ];
+    ErrorInfo::json::<ErrorBody>(own.chain(others).map(|(status, code)| (status, code.as_str())))
 }
 
 /// A refusal by the edge as an error.

@@ -44,6 +44,7 @@ use rialto_core::alias::Protocol;
 use {
     crate::adapter::fidelity::FieldMap,
     crate::adapter::idempotency::{self, IdempotencyResponses, idempotent_router},
+    crate::adapter::operation::ErrorInfo,
     crate::adapter::operation::describe_operations,
     crate::adapter::{
         EdgeError, FastRoute, HubContext, NewAgent, OperationInfo, ProtocolAdapter, naming,
@@ -104,6 +105,10 @@ impl ProtocolAdapter for Relay {
 
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, operations())
+    }
+
+    fn errors(&self) -> ErrorInfo {
+        errors::error_info()
     }
 
     fn delivery_encoder(&self, hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {

@@ -30,7 +30,7 @@ const OF_WINDOW: &str = "0.6 × success_rate + 0.3 × on_time_completion_rate + 
     all truncated to six decimals, over the last 100 counted jobs";
 
 #[derive(Serialize, JsonSchema)]
-struct ReputationView {
+pub struct ReputationView {
     agent: u64,
     registry: RegistryScore,
     openclaw: OpenclawScore,
@@ -38,7 +38,7 @@ struct ReputationView {
 
 /// From 0 to 100, one step per job.
 #[derive(Serialize, JsonSchema)]
-struct RegistryScore {
+pub struct RegistryScore {
     score: Number,
     successes: u64,
     failures: u64,
@@ -47,7 +47,7 @@ struct RegistryScore {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct ScoreStep {
+pub struct ScoreStep {
     before: Number,
     /// The requester's score at that time.
     hirer: Number,
@@ -59,7 +59,7 @@ struct ScoreStep {
 
 /// From 0 to 1, over the newest jobs.
 #[derive(Serialize, JsonSchema)]
-struct OpenclawScore {
+pub struct OpenclawScore {
     score: Option<Number>,
     success_rate: Option<Number>,
     on_time_completion_rate: Option<Number>,

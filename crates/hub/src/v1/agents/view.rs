@@ -44,15 +44,21 @@ pub struct AgentView {
     own: Option<PrivateFields>,
 }
 
+rialto_protocols::words! {
+    /// How the hub knows that an agent is reachable.
+    LivenessName: "reached" | "polls" | "always"
+}
+
 /// Fields that only the agent itself sees.
 #[derive(Serialize, JsonSchema)]
-struct PrivateFields {
+pub struct PrivateFields {
     endpoint: Option<String>,
+    #[schemars(with = "LivenessName")]
     liveness: &'static str,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct SkillView {
+pub struct SkillView {
     name: String,
     price: Number,
     /// The price is set by an offer for each job.

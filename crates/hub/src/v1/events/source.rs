@@ -8,6 +8,7 @@ use tokio::sync::{Notify, watch};
 
 use super::history;
 use crate::v1::auth::{AuthenticatedCaller, VerifiedKey};
+use crate::v1::json_object::to_line;
 use crate::v1::notices;
 
 /// What is streamed.
@@ -69,7 +70,7 @@ impl EventSource {
                 let event = |told: notices::NoticeView| StreamEvent {
                     id: told.position,
                     kind: told.kind,
-                    data: told.members.to_line(),
+                    data: to_line(&told),
                 };
                 Ok(told.into_iter().map(event).collect())
             }

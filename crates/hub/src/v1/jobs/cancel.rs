@@ -1,5 +1,6 @@
 //! Cancels jobs.
 
+use super::result::TEXT_MAX;
 use axum::extract::State;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
@@ -13,6 +14,16 @@ use crate::v1::auth::{AgentCaller, PathParam, RawBody};
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, ok_response};
 use crate::v1::strict_fields;
+
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/jobs/{id}/cancel`.
+    #[schemars(deny_unknown_fields)]
+    CancelBody {
+        /// Why, for the worker.
+        #[schemars(length(max = TEXT_MAX))]
+        reason: Option<String>,
+    }
+}
 
 /// `POST /v1/jobs/{id}/cancel`: by the requester, before a worker has started.
 pub async fn cancel_job(
@@ -39,6 +50,6 @@ pub async fn cancel_job(
 
 fn parse_reason(body: &[u8]) -> Result<Option<String>, Malformed> {
     let json = ijson::read(body)?;
-    let f = strict_fields::parse_fields(&json, &["reason"])?;
+    let f = strict_fields::parse_fields(&json, CancelBody::MEMBERS)?;
     parse_text(&f, "reason")
 }

@@ -8,6 +8,7 @@ pub mod result;
 pub mod trace;
 pub mod view;
 
+use crate::v1::params::WaitSeconds;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,13 @@ use super::response::{HandlerResult, ok_response};
 use super::{page, wait};
 use view::{JobView, Viewer};
 
+rialto_protocols::request_members! {
+    /// How long to wait for the end of a job.
+    WaitQuery {
+        wait: Option<WaitSeconds>,
+    }
+}
+
 /// The view of a party: the requester sees more than the worker.
 fn viewer_of(job: &Job, agent: AgentId) -> Viewer {
     if job.is_requested_by(agent) { Viewer::Requester } else { Viewer::Worker }
@@ -37,7 +45,7 @@ pub async fn show_job(
     PathParam(id): PathParam,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let at_most = wait::parse_wait(&page::parse_query(raw.as_deref(), &["wait"])?)?;
+    let at_most = wait::parse_wait(&page::parse_query(raw.as_deref(), WaitQuery::MEMBERS)?)?;
     let view = match known.key.caller {
         AuthenticatedCaller::Operator => {
             let job = context.engine.find_job(&JobRef::Uuid(parse_job_id(&id)?)).await?;

@@ -1,5 +1,6 @@
 //! Offers for a job: list, make, accept.
 
+use crate::v1::params::{AgentName, Amount};
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -35,13 +36,13 @@ const VALID_DEFAULT: Millis = Millis::minutes(5);
 const UNITS: [(&str, i64); 3] = [("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 
 #[derive(Serialize, JsonSchema)]
-struct OfferList {
+pub struct OfferList {
     offers: Vec<OfferView>,
 }
 
 /// One offer.
 #[derive(Serialize, JsonSchema)]
-struct OfferView {
+pub struct OfferView {
     /// Identifies this offer for as long as the job is stored; notices contain it, too.
     id: usize,
     agent: u64,
@@ -119,6 +120,35 @@ async fn find_negotiated_job(
     }
 }
 
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/jobs/{id}/offers`.
+    #[schemars(deny_unknown_fields)]
+    OfferBody {
+        /// What the caller would do the job for.
+        price: Amount,
+        /// How long the offer stands: `60s`, `5m` or `1h`, at most a day; five minutes by default.
+        #[schemars(regex(pattern = "^[+]?[0-9]+[smh]$"))]
+        valid_for: Option<String>,
+    }
+}
+
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/jobs/{id}/accept`: the offer's id, or its agent and price.
+    #[schemars(deny_unknown_fields)]
+    AcceptBody {
+        /// The id of the offer, as a number or as text.
+        offer: Option<OfferId>,
+        /// The agent that made it.
+        agent: Option<AgentName>,
+        /// Its price, where the agent made several offers.
+        price: Option<Amount>,
+    }
+}
+
+/// The id of an offer in a body.
+pub enum OfferId {}
+rialto_protocols::value_schema!(OfferId, {"type": ["string", "integer"]});
+
 /// `GET /v1/jobs/{id}/offers`.
 pub async fn list_offers(
     State(context): State<HubContext>,
@@ -140,7 +170,7 @@ pub async fn make_offer(
     RawBody(body): RawBody,
 ) -> HandlerResult {
     let sent = ijson::read(&body).map_err(Malformed::from)?;
-    let f = strict_fields::parse_fields(&sent, &["price", "valid_for"])?;
+    let f = strict_fields::parse_fields(&sent, OfferBody::MEMBERS)?;
     let price = f.required_credits("price", DECIMALS)?;
     let valid_for = parse_valid_for(&f)?;
     let uuid = id.parse::<uuid::fmt::Hyphenated>().map_err(|_| Problem::not_found())?;
@@ -213,7 +243,7 @@ pub async fn accept_offer(
     RawBody(body): RawBody,
 ) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = strict_fields::parse_fields(&json, &["offer", "agent", "price"])?;
+    let f = strict_fields::parse_fields(&json, AcceptBody::MEMBERS)?;
     let (place, name) = (parse_offer_id(&f)?, agent_names::parse_agent_name(&f, "agent")?);
     let price = f.credits("price", DECIMALS)?;
     if place.is_none() && name.is_none() {

@@ -1,7 +1,12 @@
 //! Opens jobs.
 
+use super::WaitQuery;
+use crate::v1::params::{AgentName, Amount};
+use rialto_protocols::kit::api_doc::AnyObject;
+use rialto_protocols::kit::api_doc::Time;
 use std::sync::Arc;
 use std::time::Duration;
+use uuid::Uuid;
 
 use axum::extract::{RawQuery, State};
 use http::{HeaderValue, StatusCode};
@@ -24,9 +29,34 @@ use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, json_response};
 use crate::v1::{agent_names, page, strict_fields, wait};
 
-/// Members of the request body.
-const MEMBERS: [&str; 8] =
-    ["id", "skill", "input", "budget", "to", "select", "callback", "deadline"];
+rialto_protocols::words! {
+    /// How the hub chooses the worker: by rank, which is the default, by price, or among offers.
+    WorkerSelection: "best" | "cheapest" | "offers"
+}
+
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/jobs`.
+    #[schemars(deny_unknown_fields)]
+    OpenJobBody {
+        /// The requester's own id of the job; a repeat with the same id is the same job.
+        id: Option<Uuid>,
+        /// The skill that the job needs.
+        #[schemars(length(min = 1, max = NAME_MAX))]
+        skill: String,
+        /// What the worker gets.
+        input: Option<AnyObject>,
+        /// The most that the job may cost.
+        budget: Amount,
+        /// The agent that is to do it, by number or any of its names; otherwise the hub chooses.
+        to: Option<AgentName>,
+        select: Option<WorkerSelection>,
+        /// Where the result is delivered, besides the requester's inbox.
+        callback: Option<String>,
+        /// When the result must be there; at most 24 hours from now.
+        deadline: Option<Time>,
+    }
+}
+
 /// Response header with the id of the job.
 const JOB_HEADER: &str = "rialto-job";
 
@@ -41,7 +71,7 @@ struct OpenJobRequest {
 impl OpenJobRequest {
     fn parse(body: &[u8], now: Timestamp) -> Result<Self, Malformed> {
         let json = ijson::read(body)?;
-        let f = strict_fields::parse_fields(&json, &MEMBERS)?;
+        let f = strict_fields::parse_fields(&json, OpenJobBody::MEMBERS)?;
         let skill = f.required_name("skill", NAME_MAX)?.to_owned();
         let input = f.object("input")?.and(f.get("input"));
         let budget = f.required_credits("budget", DECIMALS)?;
@@ -99,7 +129,7 @@ pub async fn open_job(
     RawQuery(raw): RawQuery,
     RawBody(body): RawBody,
 ) -> HandlerResult {
-    let at_most = wait::parse_wait(&page::parse_query(raw.as_deref(), &["wait"])?)?;
+    let at_most = wait::parse_wait(&page::parse_query(raw.as_deref(), WaitQuery::MEMBERS)?)?;
     let OpenJobRequest { wire, to, preferences: wishes } =
         OpenJobRequest::parse(&body, context.engine.now())?;
     let find = |name: &String| {

@@ -1,7 +1,7 @@
 //! JSON views of a job; each viewer sees only what it may see.
 
 use rialto_core::job::{Cause, Job, JobResult, Requester};
-pub use rialto_protocols::adapter::fidelity::state_name;
+pub use rialto_protocols::adapter::fidelity::{StateName, state_name};
 use rialto_protocols::kit::api_doc::Time;
 use rialto_protocols::kit::raw_json;
 use rialto_protocols::kit::raw_json::Number;
@@ -29,6 +29,7 @@ pub struct JobView {
     /// The requester's own id for it.
     foreign_id: String,
     skill: String,
+    #[schemars(with = "StateName")]
     state: &'static str,
     /// The requesting agent; `null` for a guest.
     requester: Option<u64>,
@@ -44,6 +45,7 @@ pub struct JobView {
     #[serde(flatten)]
     budget_view: Option<BudgetView>,
     paid: Option<Number>,
+    #[schemars(with = "Option<CauseName>")]
     cause: Option<&'static str>,
     opened_at: Time,
     assigned_at: Option<Time>,
@@ -57,14 +59,14 @@ pub struct JobView {
 
 /// Hidden from the worker: it gets its price, whatever the budget is.
 #[derive(Serialize, JsonSchema)]
-struct BudgetView {
+pub struct BudgetView {
     budget: Number,
     held: Number,
 }
 
 /// Visible to the parties only.
 #[derive(Serialize, JsonSchema)]
-struct JobContent {
+pub struct JobContent {
     input: Box<RawValue>,
     result: Option<ResultView>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +77,7 @@ struct JobContent {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct ResultView {
+pub struct ResultView {
     ok: bool,
     output: Option<Box<RawValue>>,
     text: Option<String>,
@@ -148,6 +150,12 @@ impl ResultView {
             took_ms: report.duration.0,
         }
     }
+}
+
+rialto_protocols::words! {
+    /// Why a job ended without success.
+    CauseName: "no_such_skill" | "budget_too_low" | "offline" | "execution" | "payment" | "unusable"
+        | "timed_out" | "worker_left" | "cancelled" | "policy" | "nobody_left" | "no_fair_time"
 }
 
 /// The public name of a cause.

@@ -1,5 +1,6 @@
 //! Agents and owners for the operator: list, suspend, resume.
 
+use crate::v1::params::{PageCursor, PageLimit};
 use axum::extract::{RawQuery, State};
 use rialto_core::command::{Command, SuspensionTarget};
 use rialto_core::id::AgentId;
@@ -26,11 +27,12 @@ const SLICE: u64 = 10_000;
 
 /// An agent as the operator sees it.
 #[derive(Serialize, JsonSchema)]
-struct OperatorAgentView {
+pub struct OperatorAgentView {
     id: u64,
     name: String,
     owner: String,
     protocol: String,
+    #[schemars(with = "AgentStatusName")]
     state: &'static str,
     online: bool,
     score: Number,
@@ -85,13 +87,27 @@ impl OperatorAgentView {
     }
 }
 
+rialto_protocols::words! {
+    /// The status of an agent.
+    AgentStatusName: "active" | "suspended" | "owner_suspended" | "removed"
+}
+
+rialto_protocols::request_members! {
+    /// Which agents to list.
+    OperatorAgentsQuery {
+        state: Option<AgentStatusName>,
+        limit: Option<PageLimit>,
+        cursor: Option<PageCursor>,
+    }
+}
+
 /// `GET /v1/operator/agents`: all agents that ever registered, in that order.
 pub async fn list_agents(
     State(context): State<HubContext>,
     _by: OperatorCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = page::parse_query(raw.as_deref(), &["state", "limit", "cursor"])?;
+    let query = page::parse_query(raw.as_deref(), OperatorAgentsQuery::MEMBERS)?;
     let all = [
         AgentStatus::Active,
         AgentStatus::Suspended,
@@ -144,7 +160,7 @@ pub fn find(context: &HubContext, id: &str) -> Result<AgentId, Problem> {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct SuspensionResponse {
+pub struct SuspensionResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]

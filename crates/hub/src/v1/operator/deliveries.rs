@@ -1,5 +1,6 @@
 //! Deliveries that are waiting, and those that were given up.
 
+use crate::v1::params::{PageCursor, PageLimit};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,9 +27,11 @@ const DELIVERY_LIST: char = 'p';
 
 /// A delivery as the operator sees it, without the URL's path and the content.
 #[derive(Serialize, JsonSchema)]
-struct OperatorDeliveryView {
+pub struct OperatorDeliveryView {
     id: u64,
+    #[schemars(with = "OpenDeliveryState")]
     state: &'static str,
+    #[schemars(with = "notices::NoticeName")]
     kind: &'static str,
     job: Option<Uuid>,
     to: Option<u64>,
@@ -56,13 +59,27 @@ impl OperatorDeliveryView {
     }
 }
 
+rialto_protocols::words! {
+    /// The state of a delivery that is not completed.
+    OpenDeliveryState: "waiting" | "given_up"
+}
+
+rialto_protocols::request_members! {
+    /// Which deliveries to list.
+    DeliveryQuery {
+        state: Option<OpenDeliveryState>,
+        limit: Option<PageLimit>,
+        cursor: Option<PageCursor>,
+    }
+}
+
 /// `GET /v1/operator/pushes`: oldest first.
 pub async fn list_deliveries(
     State(context): State<HubContext>,
     _by: OperatorCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = page::parse_query(raw.as_deref(), &["state", "limit", "cursor"])?;
+    let query = page::parse_query(raw.as_deref(), DeliveryQuery::MEMBERS)?;
     let waiting = parse_choice(&query, "state", &[("waiting", true), ("given_up", false)])?;
     let limit = page::parse_limit(&query)?;
     let after = page::parse_cursor(&query, DELIVERY_LIST)?.map_or(0, |[after]| after);

@@ -15,11 +15,19 @@ use crate::v1::auth::{OperatorCaller, RawBody};
 use crate::v1::response::{HandlerResult, json_response};
 
 #[derive(Serialize, JsonSchema)]
-struct IssueKeyResponse {
+pub struct IssueKeyResponse {
     /// Shown once; the saved answer of a repeated request omits it.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
     others_retired: bool,
+}
+
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/operator/keys`.
+    KeyBody {
+        /// Whether all other operator keys stop working.
+        retire_others: Option<bool>,
+    }
 }
 
 /// `POST /v1/operator/keys`: issues another key; with `retire_others` all other keys stop working.

@@ -6,6 +6,7 @@ pub mod jobs;
 pub mod keys;
 pub mod stats;
 
+use crate::v1::params::Amount;
 use axum::extract::State;
 use http::StatusCode;
 use rialto_core::answer::Answer;
@@ -35,6 +36,19 @@ const DECIMALS: usize = 6;
 const UNKNOWN_OWNER_TEXT: &str =
     "owner not found; check the name, or set \"create\": true to create the account";
 
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/operator/grants` and `POST /v1/operator/burns`.
+    #[schemars(deny_unknown_fields)]
+    CreditsBody {
+        #[schemars(length(min = 1, max = OWNER_MAX))]
+        owner: String,
+        /// Above zero.
+        amount: Amount,
+        /// Creates the owner of a grant if it does not exist.
+        create: Option<bool>,
+    }
+}
+
 /// An amount and its owner.
 struct CreditsRequest {
     owner: String,
@@ -46,7 +60,7 @@ struct CreditsRequest {
 impl CreditsRequest {
     fn parse(body: &[u8]) -> Result<Self, Malformed> {
         let json = ijson::read(body)?;
-        let f = strict_fields::parse_fields(&json, &["owner", "amount", "create"])?;
+        let f = strict_fields::parse_fields(&json, CreditsBody::MEMBERS)?;
         let owner = f.required_name("owner", OWNER_MAX)?.to_owned();
         let amount = f.required_credits("amount", DECIMALS)?;
         let create = f.flag("create")?.unwrap_or(false);
@@ -133,7 +147,7 @@ async fn run_job_command(
 }
 
 #[derive(Serialize, JsonSchema)]
-struct AgentResponse {
+pub struct AgentResponse {
     agent: u64,
 }
 

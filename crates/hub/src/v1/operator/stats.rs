@@ -22,7 +22,7 @@ use crate::v1::response::{HandlerResult, format_amount, ok_response};
 const SLICE: u64 = 10_000;
 
 #[derive(Serialize, JsonSchema)]
-struct Stats {
+pub struct Stats {
     /// Raised at each restore from a backup.
     epoch: u64,
     /// Registered now.
@@ -41,7 +41,7 @@ struct Stats {
 
 /// Memory used by rows, in bytes.
 #[derive(Serialize, JsonSchema)]
-struct MemoryStats {
+pub struct MemoryStats {
     used: u64,
     limit: u64,
     limit_per_owner: u64,
@@ -55,7 +55,7 @@ struct MemoryStats {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct OwnerMemory {
+pub struct OwnerMemory {
     owner: String,
     bytes: u64,
 }

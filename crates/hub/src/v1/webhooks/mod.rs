@@ -4,6 +4,7 @@ mod delivered;
 pub mod secret;
 pub mod test_call;
 
+use crate::v1::params::{PageCursor, PageLimit};
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
@@ -29,9 +30,11 @@ const WEBHOOK_LIST: char = 'w';
 
 /// A delivery as its receiver sees it, with the full URL.
 #[derive(Serialize, JsonSchema)]
-struct WebhookView {
+pub struct WebhookView {
     id: u64,
+    #[schemars(with = "DeliveryState")]
     state: &'static str,
+    #[schemars(with = "notices::NoticeName")]
     kind: &'static str,
     job: Option<Uuid>,
     url: String,
@@ -67,6 +70,21 @@ enum WebhookStateFilter {
     Delivered,
 }
 
+rialto_protocols::words! {
+    /// The state of a delivery.
+    DeliveryState: "waiting" | "given_up" | "delivered"
+}
+
+rialto_protocols::request_members! {
+    /// Which deliveries to list.
+    WebhookQuery {
+        /// By default all that are not completed.
+        state: Option<DeliveryState>,
+        limit: Option<PageLimit>,
+        cursor: Option<PageCursor>,
+    }
+}
+
 /// `GET /v1/webhooks`: the caller's deliveries that are not completed, oldest first; with
 /// `state=delivered` the completed ones, newest first.
 pub async fn list_webhooks(
@@ -74,7 +92,7 @@ pub async fn list_webhooks(
     by: AgentCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = page::parse_query(raw.as_deref(), &["state", "limit", "cursor"])?;
+    let query = page::parse_query(raw.as_deref(), WebhookQuery::MEMBERS)?;
     let limit = page::parse_limit(&query)?;
     let wanted = parse_choice(
         &query,

@@ -12,7 +12,7 @@ use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, format_time, ok_response};
 
 #[derive(Serialize, JsonSchema)]
-struct SecretResponse {
+pub struct SecretResponse {
     /// Shown once; the saved answer of a repeated request omits it.
     #[serde(skip_serializing_if = "Option::is_none")]
     webhook_secret: Option<String>,

@@ -18,7 +18,7 @@ use crate::v1::response::{HandlerResult, format_time, ok_response};
 
 /// The body that is sent.
 #[derive(Serialize, JsonSchema)]
-struct TestBody {
+pub struct TestBody {
     r#type: &'static str,
     agent: u64,
     at: Time,
@@ -26,7 +26,7 @@ struct TestBody {
 
 /// The result.
 #[derive(Serialize, JsonSchema)]
-struct TestResult {
+pub struct TestResult {
     /// The response had status 2xx.
     delivered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,7 @@
 mod instances;
 mod view;
 
+use crate::v1::params::WaitSeconds;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ const KNOWN_MAX: usize = 200;
 type AssignmentRef = (Uuid, Option<u32>);
 
 #[derive(Serialize, JsonSchema)]
-struct WorkResponse {
+pub struct WorkResponse {
     /// Assigned jobs that the caller did not list as known.
     jobs: Vec<WorkView>,
     /// Known jobs that the caller does not have any more.
@@ -58,6 +59,21 @@ struct WorkChanges {
     more: bool,
 }
 
+rialto_protocols::request_members! {
+    /// Which assigned jobs to list.
+    WorkQuery {
+        wait: Option<WaitSeconds>,
+        /// How many new jobs to return at most.
+        #[schemars(range(max = LISTED_MAX))]
+        limit: Option<u8>,
+        /// The jobs the caller already has: ids, each optionally with `.` and its epoch, separated by
+        /// commas.
+        known: Option<String>,
+        /// A name of the program, so that two programs cannot work as one agent.
+        instance: Option<String>,
+    }
+}
+
 /// `GET /v1/work`: assigned jobs that the caller did not list as known, oldest first, and known
 /// jobs that it lost. With `wait` the response is sent once there is either.
 pub async fn list_work(
@@ -73,7 +89,7 @@ pub async fn list_work(
             Ok(Caller::FormerAgent(_)) => unregistered_problem(),
             _ => problem,
         })?;
-    let query = page::parse_query(raw.as_deref(), &["wait", "limit", "known", "instance"])?;
+    let query = page::parse_query(raw.as_deref(), WorkQuery::MEMBERS)?;
     let at_most = wait::parse_wait(&query)?;
     let limit = query.integer("limit", 0..=LISTED_MAX)?.unwrap_or(LISTED_MAX) as usize;
     let known = parse_known(&query)?;

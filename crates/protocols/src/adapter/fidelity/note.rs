@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::message_view::{Field, MessageView, last_segment};
@@ -182,6 +182,12 @@ impl Note {
     }
 }
 
+impl Serialize for Note {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        self.clone().view(true).serialize(out)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -203,8 +209,7 @@ mod tests {
 
     fn told(asked: &[(&str, Part, &str)], given: &[(&str, Part, &str)]) -> Vec<String> {
         let notes = compare_fields(&side(ONE, asked), &side(OTHER, given));
-        let text = |note: &Note| serde_json::to_string(&note.clone().view(true)).expect("JSON");
-        notes.iter().map(text).collect()
+        notes.iter().map(|note| serde_json::to_string(note).expect("JSON")).collect()
     }
 
     #[test]

@@ -6,6 +6,10 @@ pub mod inbox;
 pub mod requests;
 pub mod websocket;
 
+use super::wire::api_doc::*;
+use super::wire::error::ENVELOPE_EXAMPLE;
+use super::wire::responses::{Ack, AckAnswer, AgentEntry, DirectoryPage, InboxPage, RequestView};
+use crate::adapter::operation::{JSON, ResponseInfo};
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
 use axum::http::request::Parts;
@@ -26,18 +30,61 @@ use crate::kit::query::Query;
 /// The operations of the protocol.
 pub fn operations() -> Vec<Operation<HubContext>> {
     vec![
-        get("", Public, show_hub).summary("Show hub key and endpoints"),
-        post("", Signed, envelopes::post_envelope).summary("Send a signed envelope"),
-        post("/envelopes", Signed, envelopes::post_envelope).summary("Send a signed envelope"),
-        get("/agents", Public, agents::list).summary("List agents and their capabilities"),
-        get("/agents/{id}", Public, agents::show).summary("Show an agent's entry"),
+        get("", Public, show_hub)
+            .summary("Show hub key and endpoints")
+            .responds::<HubInfo>(200, "The hub"),
+        post("", Signed, envelopes::post_envelope)
+            .summary("Send a signed envelope")
+            .query::<WaitQuery>()
+            .request::<EnvelopeMembers>(ENVELOPE_EXAMPLE)
+            .responds::<SignedEnvelope>(200, "An answer: with `wait` that of the other party")
+            .responds::<SignedEnvelope>(202, "The envelope is accepted"),
+        post("/envelopes", Signed, envelopes::post_envelope)
+            .summary("Send a signed envelope")
+            .query::<WaitQuery>()
+            .request::<EnvelopeMembers>(ENVELOPE_EXAMPLE)
+            .responds::<SignedEnvelope>(200, "An answer: with `wait` that of the other party")
+            .responds::<SignedEnvelope>(202, "The envelope is accepted"),
+        get("/agents", Public, agents::list)
+            .summary("List agents and their capabilities")
+            .query::<AgentsQuery>()
+            .responds::<DirectoryPage>(200, "A page of agents"),
+        get("/agents/{id}", Public, agents::show)
+            .summary("Show an agent's entry")
+            .path_param::<KeyParam>()
+            .responds::<AgentEntry>(200, "The agent"),
         post("/agents/{id}", Signed, envelopes::post_envelope_to_agent)
-            .summary("Send a signed envelope to an agent"),
-        get("/inbox", Inbox, inbox::open_inbox).summary("Stream the events of the reader's inbox"),
-        post("/inbox/ack", Inbox, inbox::ack).summary("Acknowledge everything up to a position"),
-        get("/messages", Inbox, inbox::list_messages).summary("List a page of the reader's inbox"),
-        get("/requests/{id}", Inbox, requests::show).summary("Show the state of a request"),
-        get("/ws", Signed, websocket::open_socket).summary("Exchange envelopes over a WebSocket"),
+            .summary("Send a signed envelope to an agent")
+            .path_param::<KeyParam>()
+            .query::<WaitQuery>()
+            .request::<EnvelopeMembers>(ENVELOPE_EXAMPLE)
+            .responds::<SignedEnvelope>(200, "An answer: with `wait` that of the other party")
+            .responds::<SignedEnvelope>(202, "The envelope is accepted"),
+        get("/inbox", Inbox, inbox::open_inbox)
+            .summary("Stream the events of the reader's inbox")
+            .streams::<StreamEvent>("Envelopes as they arrive"),
+        post("/inbox/ack", Inbox, inbox::ack)
+            .summary("Acknowledge everything up to a position")
+            .request::<Ack>(r#"{"up_to":42}"#)
+            .responds::<AckAnswer>(200, "The state of the inbox"),
+        get("/messages", Inbox, inbox::list_messages)
+            .summary("List a page of the reader's inbox")
+            .query::<MessagesQuery>()
+            .responds::<InboxPage<'static>>(200, "A page of envelopes"),
+        get("/requests/{id}", Inbox, requests::show)
+            .summary("Show the state of a request")
+            .path_param::<RequestId>()
+            .query::<RequestQuery>()
+            .responds::<RequestView>(200, "The request"),
+        get("/ws", Signed, websocket::open_socket)
+            .summary("Exchange envelopes over a WebSocket")
+            .response(ResponseInfo {
+                status: 101,
+                content_type: JSON,
+                schema: None,
+                description: "A WebSocket: envelopes as text frames, after a HELLO",
+            })
+            .responds::<ErrorEnvelope>(426, "The request is no upgrade"),
     ]
 }
 

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::api_doc::SignedEnvelope;
 use super::error::Failure;
 use super::status::RequestState;
 use crate::agora::DECIMALS;
@@ -103,9 +104,11 @@ pub struct InboxMessage<'a> {
     pub position: u64,
     /// The envelope as it was received.
     #[serde(borrow)]
+    #[schemars(with = "SignedEnvelope")]
     pub envelope: &'a RawValue,
     /// The hub's receipt; `null` for envelopes of the hub itself.
     #[serde(borrow)]
+    #[schemars(with = "Option<SignedEnvelope>")]
     pub receipt: Option<&'a RawValue>,
 }
 
@@ -114,9 +117,11 @@ pub struct InboxMessage<'a> {
 pub struct InboxEvent<'a> {
     /// The envelope as it was received.
     #[serde(borrow)]
+    #[schemars(with = "SignedEnvelope")]
     pub envelope: &'a RawValue,
     /// The hub's receipt; `null` for envelopes of the hub itself.
     #[serde(borrow)]
+    #[schemars(with = "Option<SignedEnvelope>")]
     pub receipt: Option<&'a RawValue>,
 }
 

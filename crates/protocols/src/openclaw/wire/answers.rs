@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::CommonMembers;
+use super::api_doc::{CollaborationRequest, CollaborationResponse, CollaborationResult};
 use super::reputation::Score;
 use super::words::State;
 use crate::kit::raw_json::Number;
@@ -203,10 +204,13 @@ answer! {
         /// Its current state.
         state: State,
         /// The request as it was received.
+        #[schemars(with = "CollaborationRequest")]
         request: Box<RawValue>,
         /// The last response, if there is one.
+        #[schemars(with = "Option<CollaborationResponse>")]
         response: Option<Box<RawValue>>,
         /// The result, if there is one.
+        #[schemars(with = "Option<CollaborationResult>")]
         result: Option<Box<RawValue>>,
     }
 }
@@ -219,10 +223,13 @@ pub struct CollaborationSummary {
     /// Its current state.
     pub state: State,
     /// The request as it was received.
+    #[schemars(with = "CollaborationRequest")]
     pub request: Box<RawValue>,
     /// The last response, if there is one.
+    #[schemars(with = "Option<CollaborationResponse>")]
     pub response: Option<Box<RawValue>>,
     /// The result, if there is one.
+    #[schemars(with = "Option<CollaborationResult>")]
     pub result: Option<Box<RawValue>>,
 }
 

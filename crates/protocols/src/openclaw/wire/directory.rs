@@ -107,6 +107,7 @@ answer! {
     /// `GET /agents`: one page of identities.
     Page {
         /// The agents; [`AgentEntry`] reads one.
+        #[schemars(with = "Vec<AgentEntry>")]
         agents: Vec<Box<RawValue>>,
         /// The cursor of the next page; `null` on the last.
         next_cursor: Option<String>,

@@ -29,7 +29,7 @@ use crate::registry::wire::{RegisterBody, read_path_uuid};
 use crate::registry::{ID, translate};
 
 #[derive(Serialize, JsonSchema)]
-struct RegistrationAnswer {
+pub struct RegistrationAnswer {
     status: &'static str,
     agent_id: String,
     reputation_score: Number,
@@ -120,7 +120,7 @@ fn listed_agent(world: &World, name: &str) -> Option<AgentId> {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct UnregisterAnswer {
+pub struct UnregisterAnswer {
     status: &'static str,
     agent_id: String,
 }
@@ -145,7 +145,7 @@ pub async fn unregister(
 }
 
 #[derive(Serialize, JsonSchema)]
-struct HeartbeatAnswer {
+pub struct HeartbeatAnswer {
     status: &'static str,
     agent_id: String,
     timestamp: String,
@@ -169,14 +169,14 @@ pub async fn heartbeat(
 }
 
 #[derive(Serialize, JsonSchema)]
-struct ReputationScoreAnswer {
+pub struct ReputationScoreAnswer {
     agent_id: String,
     score: Number,
     stats: Stats,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Stats {
+pub struct Stats {
     total: u64,
     successes: u64,
     failures: u64,
@@ -203,7 +203,7 @@ pub async fn reputation(
 }
 
 #[derive(Serialize, JsonSchema)]
-struct ReputationClaimAnswer {
+pub struct ReputationClaimAnswer {
     agent_id: String,
     applied: bool,
     score: Number,

@@ -23,7 +23,7 @@ const AUDIT: i64 = 100;
 const LINES_MAX: usize = 2_000;
 
 #[derive(Serialize, JsonSchema)]
-struct AuditAnswer {
+pub struct AuditAnswer {
     transactions: Vec<TransferBody>,
     total: u64,
     /// The entry to continue from, if there are more: `?from=` with it lists those.

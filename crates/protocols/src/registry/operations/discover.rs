@@ -37,7 +37,8 @@ const LIMIT: i64 = 50;
 const SKILLS_MAX: usize = 10_000;
 
 #[derive(Serialize, JsonSchema)]
-struct DiscoveryAnswer {
+pub struct DiscoveryAnswer {
+    #[schemars(with = "Vec<AgentEntry>")]
     agents: Vec<Box<RawValue>>,
     total: usize,
     /// Where the next page begins, if there is one. A page ends early when it is large.
@@ -194,7 +195,7 @@ pub struct AgentEntry {
 
 /// The skill that was asked for.
 #[derive(Serialize, JsonSchema)]
-struct MatchedSkill {
+pub struct MatchedSkill {
     skill_name: String,
     cost_per_call: Number,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -202,7 +203,7 @@ struct MatchedSkill {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct SkillEntry {
+pub struct SkillEntry {
     skill_name: String,
     description: String,
     cost_per_call: Number,
@@ -274,7 +275,7 @@ fn round_price_up(amount: Credits) -> Credits {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct SkillsAnswer {
+pub struct SkillsAnswer {
     skills: Vec<String>,
     total_agents: usize,
     /// The last listed name, if there are more; `?after=` with it lists those.
@@ -324,7 +325,7 @@ fn first_names<'n>(
 }
 
 #[derive(Serialize, JsonSchema)]
-struct HealthAnswer {
+pub struct HealthAnswer {
     service: &'static str,
     status: &'static str,
     agents_online: usize,

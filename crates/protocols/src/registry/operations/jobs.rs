@@ -264,7 +264,7 @@ pub async fn cancel(
 }
 
 #[derive(Serialize, JsonSchema)]
-struct JobsAnswer {
+pub struct JobsAnswer {
     jobs: Vec<ForwardedJob>,
 }
 

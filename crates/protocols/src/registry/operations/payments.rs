@@ -36,7 +36,7 @@ use crate::registry::wire::{
 const BALANCES_MAX: usize = 10_000;
 
 #[derive(Serialize, JsonSchema)]
-struct TransferAnswer {
+pub struct TransferAnswer {
     status: &'static str,
     transfer: TransferBody,
     sender_balance: Number,
@@ -127,7 +127,7 @@ fn canonical_owner(context: &HubContext, typed: String) -> String {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct AccountAnswer<'a> {
+pub struct AccountAnswer<'a> {
     owner_id: &'a str,
     balance: Number,
     held: Number,
@@ -192,7 +192,7 @@ pub async fn account(
 }
 
 #[derive(Serialize, JsonSchema)]
-struct EconomyAnswer {
+pub struct EconomyAnswer {
     total_accounts: usize,
     total_volume: Number,
     total_transactions: u64,

@@ -25,7 +25,7 @@ use crate::registry::translate::{format_amount, read_warnings, report_result};
 use crate::registry::wire::ResultPost;
 
 #[derive(Serialize, JsonSchema)]
-struct ResultAnswer<'a> {
+pub struct ResultAnswer<'a> {
     status: &'static str,
     job_id: &'a str,
     paid: Number,

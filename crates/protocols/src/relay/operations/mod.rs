@@ -6,6 +6,10 @@ pub mod history;
 pub mod inbox;
 pub mod messages;
 
+use super::wire::api_doc::*;
+use super::wire::discovery::Document;
+use super::wire::error::{ACK_EXAMPLE, ENVELOPE_EXAMPLE, MESSAGE_EXAMPLE, REGISTRATION_EXAMPLE};
+use crate::kit::api_doc::AnyOf;
 use std::num::NonZeroU64;
 
 use axum::extract::State;
@@ -24,51 +28,106 @@ use crate::adapter::{HubContext, Operation};
 use crate::kit::query::Query;
 
 /// Every operation of this protocol.
+/// A registration by the operator that succeeds as it is.
+const OPERATOR_REGISTRATION_EXAMPLE: &str =
+    r#"{"agent_id":"my-agent@chorus","endpoint":"https://agent.example/receive"}"#;
+
 pub fn operations() -> Vec<Operation<HubContext>> {
     vec![
         post("/register", Register, agents::register)
             .summary("Register an agent, or update it with its key")
+            .request::<RegisterMembers>(REGISTRATION_EXAMPLE)
+            .responds::<Success<Registration>>(201, "A new agent")
+            .responds::<Success<Registration>>(200, "An updated agent")
             .at_root(),
         get("/agent/inbox", AnyAgent, inbox::open_inbox)
             .summary("The caller's inbox as a stream of events")
+            .query::<InboxQuery>()
+            .streams::<InboxEvent>("Messages as they come")
             .at_root(),
         post("/agent/inbox/ack", AnyAgent, inbox::ack)
             .summary("Acknowledge everything up to a position")
+            .request::<AckMembers>(ACK_EXAMPLE)
+            .responds::<Success<AckState>>(200, "The state of the inbox")
             .at_root(),
         get("/agent/messages", AnyAgent, history::list_messages)
             .summary("Messages the caller sent and received")
+            .query::<HistoryQuery>()
+            .responds::<Success<Vec<HistoryEntry>>>(200, "A page of messages")
             .at_root(),
         post("/agents", Operator, agents::register_as_operator)
             .summary("Register an agent as the operator")
+            .request::<RegisterMembers>(OPERATOR_REGISTRATION_EXAMPLE)
+            .responds::<Success<AgentRecord>>(201, "A new agent")
+            .responds::<Success<AgentRecord>>(200, "An updated agent")
             .at_root(),
-        get("/agents", Public, agents::list).summary("All registered agents").at_root(),
-        get("/agents/{id}", Public, agents::show).summary("One agent's record").at_root(),
+        get("/agents", Public, agents::list)
+            .summary("All registered agents")
+            .query::<AgentsQuery>()
+            .responds::<Success<Vec<AgentRecord>>>(200, "A page of agents")
+            .at_root(),
+        get("/agents/{id}", Public, agents::show)
+            .summary("One agent's record")
+            .path_param::<AddressParam>()
+            .responds::<Success<AgentRecord>>(200, "The agent")
+            .at_root(),
         delete("/agents/{id}", AgentOrOperator, agents::unregister)
             .summary("Unregister an agent")
+            .path_param::<AddressParam>()
+            .responds::<Success<Deletion>>(200, "Whether there was one")
             .at_root(),
         post("/agents/{id}/key", Operator, agents::mint_key)
             .summary("Mint a key for an agent")
+            .path_param::<AddressParam>()
+            .responds::<Success<MintedKey>>(201, "The new key")
             .at_root(),
         post("/messages", AnyAgentOrOperator, messages::send_message)
             .summary("Send a message")
+            .request::<SendMembers>(MESSAGE_EXAMPLE)
+            .responds::<Success<DeliveryData>>(200, "How far the message got")
+            .streams::<ReplyEvent>("The receiver's reply, with `stream`")
+            .responds::<Success<DeliveryData>>(202, "It waits for its receiver")
             .at_root(),
         get("/messages/{trace_id}", Party, history::show_message)
             .summary("Get a message's state")
+            .path_param::<TraceId>()
+            .responds::<Success<MessageState>>(200, "The message")
             .at_root(),
         get("/agent/blocks", AnyAgent, inbox::list_blocked)
             .summary("List blocked agents")
+            .responds::<Success<Vec<String>>>(200, "The blocked addresses")
             .at_root(),
         put("/agent/blocks/{id}", AnyAgent, inbox::block)
             .summary("Refuse an agent's messages")
+            .path_param::<AddressParam>()
+            .responds::<Success<Vec<String>>>(200, "The blocked addresses")
             .at_root(),
         delete("/agent/blocks/{id}", AnyAgent, inbox::unblock)
             .summary("Unblock an agent")
+            .path_param::<AddressParam>()
+            .responds::<Success<Vec<String>>>(200, "The blocked addresses")
             .at_root(),
-        get("/health", Public, health).summary("Health of the hub").at_root(),
-        get("/.well-known/chorus.json", Public, well_known).summary("Discovery document").at_root(),
+        get("/health", Public, health)
+            .summary("Health of the hub")
+            .responds::<Success<Health>>(200, "The hub accepts writes")
+            .responds::<AnyOf<Success<Health>, ErrorBody>>(503, "It does not")
+            .at_root(),
+        get("/.well-known/chorus.json", Public, well_known)
+            .summary("Discovery document")
+            .responds::<Document<'static>>(200, "The document")
+            .at_root(),
         // Open to any caller, and every call creates a message, so it is limited by address.
         post("/receive/{id}", Register, messages::receive_envelope)
-            .summary("Deliver an envelope to an agent of this hub as a peer"),
+            .summary("Deliver an envelope to an agent of this hub as a peer")
+            .path_param::<AddressParam>()
+            .request::<ReceiveMembers>(ENVELOPE_EXAMPLE)
+            .responds::<ReceiverReply>(200, "The envelope is in the agent's inbox")
+            .responds::<AnyOf<ReceiverReply, ErrorBody>>(400, "The envelope cannot be delivered")
+            .responds::<AnyOf<ReceiverReply, ErrorBody>>(409, "The envelope cannot be delivered")
+            .responds::<AnyOf<ReceiverReply, ErrorBody>>(422, "The envelope cannot be delivered")
+            .responds::<AnyOf<ReceiverReply, ErrorBody>>(429, "The envelope cannot be delivered")
+            .responds::<AnyOf<ReceiverReply, ErrorBody>>(503, "The envelope cannot be delivered")
+            .responds::<AnyOf<ReceiverReply, ErrorBody>>(507, "The envelope cannot be delivered"),
     ]
 }
 
