@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports)]
 
 mod aloud;
+pub mod api_doc;
 mod child;
 mod clock;
 mod closed;
@@ -33,7 +34,7 @@ pub use lines::Lines;
 pub use npm::npm_package;
 pub use process::{Process, run};
 pub use refused::{assert_later, assert_malformed, assert_refused, repaired};
-pub use reply::Reply;
+pub use reply::{API_DOC, Reply};
 pub use snapshot::{Snapshot, counted, newest_event, snapshot};
 pub use together::together;
 pub use walk::walk;

@@ -276,13 +276,16 @@ impl Section<'_> {
         schema
     }
 
-    /// The schema of a query itself, which no other part of the document refers to.
+    /// The schema of a query itself: its members become parameters.
     fn resolved(&mut self, schema: SchemaFn) -> Value {
         let mut own = generator(Contract::Deserialize);
-        let schema = schema(&mut own).to_value();
+        let mut schema = schema(&mut own).to_value();
+        let mut others = own.take_definitions(false);
         let name = schema["$ref"].as_str().and_then(|name| name.strip_prefix(SCHEMAS));
-        let found = name.and_then(|name| own.definitions().get(name).cloned());
-        let mut schema = found.unwrap_or(schema);
+        if let Some(query) = name.and_then(|name| others.remove(name)) {
+            schema = query;
+        }
+        self.reads.definitions_mut().extend(others);
         add_prefix(&mut schema, &self.prefix);
         schema
     }
@@ -315,12 +318,16 @@ fn write_out_errors(operation: &mut Value, errors: &BTreeMap<String, Value>) {
     }
 }
 
-/// Puts the prefix before every name that a schema refers to.
+/// Puts the prefix before every name that a schema refers to. A schema that allows everything is
+/// written as an object, because some readers of the document know no other form.
 fn add_prefix(schema: &mut Value, prefix: &str) {
     match schema {
         Value::Object(members) => {
             for (name, value) in members {
                 match value {
+                    Value::Bool(true) if name != "default" && name != "const" => {
+                        *value = json!({});
+                    }
                     Value::String(text) if name == "$ref" => {
                         if let Some(name) = text.strip_prefix(SCHEMAS) {
                             *text = format!("{SCHEMAS}{prefix}{name}");

@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn whatever_was_sent_becomes_one_line() {
         let sent = raw_json::verbatim("{\n\t\"a\" :\r\n \"x\\ny\"}");
-        let line = JsonObject::default().with("body", sent).to_line();
+        let line = to_line(&JsonObject::default().with("body", sent));
         assert_eq!(line, "{\"body\":{ \t\"a\" :   \"x\\ny\"}}");
         let read: serde_json::Value = serde_json::from_str(&line).expect("still JSON");
         assert_eq!(read["body"]["a"], "x\ny");

@@ -94,7 +94,7 @@ value_schema!(Time, {"type": "string", "format": "date-time"});
 
 /// Any JSON object.
 pub enum AnyObject {}
-value_schema!(AnyObject, {"type": "object"});
+value_schema!(AnyObject, {"type": "object", "additionalProperties": true});
 
 /// A number from 0 to 1.
 pub enum Share {}

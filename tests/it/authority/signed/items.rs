@@ -140,7 +140,7 @@ impl Market {
         if by == Signer::Operator {
             request = request.bearer_auth(&self.hub.operator);
         }
-        let reply = Reply::of(request.send().await.expect("an answer")).await;
+        let reply = Reply::to(request).await;
         match reply.status {
             202 => Some(self.hub.result(&reply.str("/id")).await),
             _ => {

@@ -1,6 +1,6 @@
 //! Test fixture: a hub without network, with an engine in memory, a router, and agents with keys.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::body::Body;
@@ -30,7 +30,12 @@ use serde_json::Value;
 use tower::ServiceExt;
 use uuid::Uuid;
 
+use super::api_doc::{Answered, ApiDoc};
 use crate::v1;
+
+/// The API document.
+static API_DOC: LazyLock<ApiDoc> =
+    LazyLock::new(|| ApiDoc::new(&crate::app::openapi::openapi_document()));
 
 /// 2026-02-11T12:00:00Z.
 pub const DAWN: Timestamp = Timestamp(1_770_811_200_000);
@@ -265,10 +270,24 @@ impl Hub {
     }
 
     pub async fn send(&self, request: Request<Body>) -> Got {
-        let answer = self.ask(request).await;
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let (parts, body) = request.into_parts();
+        let sent = body.collect().await.expect("a body").to_bytes();
+        let answer = self.ask(Request::from_parts(parts, Body::from(sent.clone()))).await;
         let (parts, body) = answer.into_parts();
         let bytes = body.collect().await.expect("a body").to_bytes();
         let text = String::from_utf8(bytes.to_vec()).expect("text");
+        let kind = parts.headers.get("content-type").and_then(|kind| kind.to_str().ok());
+        let (method, status) = (method.as_str(), parts.status.as_u16());
+        let (content_type, body) = (kind.unwrap_or_default(), Some(text.as_str()));
+        API_DOC.check_answer(Answered {
+            method: Some(method),
+            path: &path,
+            status,
+            content_type,
+            body,
+        });
+        API_DOC.check_request(method, &path, status, &sent);
         let body = serde_json::from_str(&text).unwrap_or_default();
         Got { status: parts.status.as_u16(), headers: parts.headers, text, body }
     }
