@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use rialto_protocols::ALL;
-use rialto_protocols::adapter::operation::{build_router, get};
+use rialto_protocols::adapter::operation::get;
 use rialto_protocols::adapter::{Access, Operation, OperationInfo};
 use serde_json::{Map, Value, json};
 
@@ -18,11 +17,13 @@ use crate::v1;
 pub fn operations() -> Vec<OperationInfo> {
     let protocols = ALL.iter().flat_map(|adapter| adapter.operations());
     let v1 = v1::operations().into_iter().map(|operation| operation.info);
-    let own = table().into_iter().map(|operation| operation.info);
-    protocols.chain(v1).chain(probes::operations()).chain(own).collect()
+    let probes = probes::operations().into_iter().map(|operation| operation.info);
+    let own = own_operations().into_iter().map(|operation| operation.info);
+    protocols.chain(v1).chain(probes).chain(own).collect()
 }
 
-fn table() -> Vec<Operation<Arc<str>>> {
+/// The operation that shows the document. Its state is the text.
+pub fn own_operations() -> Vec<Operation<Arc<str>>> {
     vec![get("/openapi.json", Access::Public, show_document).summary("This OpenAPI document")]
 }
 
@@ -30,9 +31,9 @@ async fn show_document(State(text): State<Arc<str>>) -> Response {
     ([(http::header::CONTENT_TYPE, "application/json")], text.to_string()).into_response()
 }
 
-pub fn routes() -> Router {
-    // The tables do not change while the hub runs.
-    build_router(table().into_iter(), Arc::from(openapi_document().to_string()))
+/// The document as text. The tables do not change while the hub runs.
+pub fn document_text() -> Arc<str> {
+    Arc::from(openapi_document().to_string())
 }
 
 /// The document in OpenAPI 3.1.

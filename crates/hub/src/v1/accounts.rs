@@ -3,11 +3,12 @@
 use axum::extract::State;
 use rialto_core::owner::Owner;
 use rialto_core::world::World;
+use rialto_protocols::adapter::request::PathParam;
 use rialto_protocols::adapter::{HubContext, naming};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::auth::{AuthenticatedCaller, KeyHolder, PathParam};
+use super::auth::{AuthenticatedCaller, KeyHolder};
 use super::problem::Problem;
 use super::response::{HandlerResult, format_amount, format_time, ok_response};
 

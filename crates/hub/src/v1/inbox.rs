@@ -3,6 +3,7 @@
 use axum::extract::{RawQuery, State};
 use rialto_core::command::Command;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::BodyBytes;
 use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
@@ -10,7 +11,7 @@ use rialto_protocols::kit::query::Query;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::auth::{AgentCaller, RawBody};
+use super::auth::AgentCaller;
 use super::me::InboxView;
 use super::notices;
 use super::page::{self, Cursor};
@@ -61,7 +62,7 @@ pub fn parse_after(query: &Query) -> Result<Option<u64>, Malformed> {
 pub async fn ack_notices(
     State(context): State<HubContext>,
     by: AgentCaller,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
     let f = strict_fields::parse_fields(&json, &["up_to"])?;

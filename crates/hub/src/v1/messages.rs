@@ -7,13 +7,14 @@ use rialto_core::command::{Command, SendMessage};
 use rialto_core::time::Millis;
 use rialto_engine::Failure;
 use rialto_engine::store::{Row, RowKey};
+use rialto_protocols::adapter::request::BodyBytes;
 use rialto_protocols::adapter::{EdgeError, HubContext};
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson::{self, Json};
 use serde::Serialize;
 
 use super::agent_names;
-use super::auth::{AgentCaller, RawBody, is_registered};
+use super::auth::{AgentCaller, is_registered};
 use super::problem::Problem;
 use super::response::{HandlerResult, ok_response};
 use super::strict_fields;
@@ -34,7 +35,7 @@ struct SendResponse {
 pub async fn send_message(
     State(context): State<HubContext>,
     by: AgentCaller,
-    RawBody(sent): RawBody,
+    BodyBytes(sent): BodyBytes,
 ) -> HandlerResult {
     if sent.len() > MESSAGE_MAX {
         return Err(EdgeError::TooLarge { limit: MESSAGE_MAX }.into());

@@ -9,6 +9,7 @@
 mod accounts;
 mod agent_names;
 mod agents;
+mod api;
 mod auth;
 mod delivery_preview;
 mod errors;
@@ -21,7 +22,6 @@ mod keys;
 mod ledger;
 mod me;
 mod messages;
-mod middleware;
 mod notices;
 mod operations;
 mod operator;
@@ -37,15 +37,6 @@ mod wait;
 mod webhooks;
 mod work;
 
-use axum::{Extension, Router};
-use rialto_protocols::adapter::{HubContext, operation};
-
+pub use api::V1Api;
 pub use events::HistoryReader;
 pub use operations::operations;
-
-/// Builds the router from the operations.
-pub fn build_router(context: &HubContext) -> Router {
-    let routes = operation::build_router(operations().into_iter(), context.clone())
-        .layer(Extension(work::Instances::default()));
-    middleware::wrap(routes, context)
-}

@@ -32,7 +32,7 @@ pub fn operations() -> Vec<Operation<HubContext>> {
         // Operators see everything but input, result and callback.
         get("/v1/jobs/{id}", AnyAgentOrOperator, jobs::show_job)
             .summary("Show a job that the caller may see"),
-        get("/v1/jobs/{id}/trace", AnyAgentOrOperator, jobs::trace::show_trace)
+        get(jobs::trace::PATH, AnyAgentOrOperator, jobs::trace::show_trace)
             .summary("Show how a job was translated"),
         post("/v1/jobs/{id}/cancel", AnyAgent, jobs::cancel::cancel_job)
             .summary("Cancel a job, as its requester"),

@@ -5,11 +5,12 @@ use rialto_core::agent::presence::Availability;
 use rialto_core::agent::status::AgentStatusUpdate;
 use rialto_core::command::Command;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::BodyBytes;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
 use serde::Serialize;
 
-use super::auth::{AgentCaller, RawBody};
+use super::auth::AgentCaller;
 use super::response::{HandlerResult, ok_response};
 use super::strict_fields;
 
@@ -23,7 +24,7 @@ struct StatusResponse {
 pub async fn set_status(
     State(context): State<HubContext>,
     by: AgentCaller,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
     let f = strict_fields::parse_fields(&json, &["status"])?;

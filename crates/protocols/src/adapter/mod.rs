@@ -1,9 +1,10 @@
 //! Protocol adapters: what a protocol implements for the hub, and the hub context it gets.
 
-pub mod body;
+pub mod api;
 pub mod bridge;
 pub mod caller;
 pub mod delivery_result;
+mod edge_error;
 pub mod fidelity;
 pub mod idempotency;
 pub mod inbox_stream;
@@ -11,6 +12,7 @@ pub mod input_check;
 pub mod naming;
 pub mod operation;
 pub mod peer;
+pub mod request;
 pub mod shown_jobs;
 pub mod shutdown;
 
@@ -20,10 +22,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
-use axum::Router;
-use axum::http::{Extensions, HeaderMap};
-use axum::response::Response;
-use bytes::Bytes;
+use axum::http::HeaderMap;
 use rialto_core::agent::Agent;
 use rialto_core::alias::Protocol;
 use rialto_core::command::Command;
@@ -36,8 +35,11 @@ use rialto_engine::delivery::egress::Egress;
 use rialto_engine::secret::HubSecret;
 use rialto_engine::{Engine, Failure};
 
+use self::shutdown::Shutdown;
 use crate::{agora, clara, openclaw, registry, relay};
-pub use operation::{Access, Operation, OperationInfo, RateClass, ResponseFuture};
+pub use api::{AllowedOrigins, Api};
+pub use edge_error::EdgeError;
+pub use operation::{Access, Operation, OperationInfo, RateClass};
 
 /// What adapters may use of the hub. Cheap to clone: all clones share one value.
 #[derive(Clone)]
@@ -63,6 +65,8 @@ pub struct HubContextParts {
     pub pending_waits: Mutex<BTreeMap<AgentId, u32>>,
     /// Agents whose endpoint is being checked.
     pub endpoint_checks: Mutex<BTreeSet<AgentId>>,
+    /// Ends long responses when the hub stops.
+    pub shutdown: Shutdown,
 }
 
 impl HubContext {
@@ -127,44 +131,6 @@ pub struct Settings {
     pub registry: registry::Settings,
 }
 
-/// What the edge may refuse before a protocol sees the request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EdgeError {
-    NotFound,
-    MethodNotAllowed,
-    WrongHost,
-    ForeignOrigin,
-    EncodedBody,
-    TooLarge { limit: usize },
-    TooManyRequests { retry_after_seconds: u64 },
-    Overloaded,
-    Malformed { what: &'static str },
-    TooSlow,
-    Internal,
-}
-
-/// A hot operation whose handler is called directly, without router and middleware.
-pub struct FastRoute {
-    pub method: &'static str,
-    pub path: &'static str,
-    /// Requests with one of these headers use the router instead.
-    pub excluded_headers: &'static [&'static str],
-    pub handler: fn(HubContext, RequestHead, BodyFuture) -> ResponseFuture,
-}
-
-/// A request without its body.
-#[derive(Debug)]
-pub struct RequestHead {
-    pub headers: HeaderMap,
-    /// What the hub has found out about the request so far.
-    pub extensions: Extensions,
-    /// The client's address.
-    pub peer: Option<SocketAddr>,
-}
-
-/// A body that is read when polled, so that a caller without a valid key is refused first.
-pub type BodyFuture = Pin<Box<dyn Future<Output = Result<Bytes, EdgeError>> + Send>>;
-
 /// A task that runs until the hub stops and drops it.
 pub type BackgroundTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -173,14 +139,11 @@ pub trait ProtocolAdapter: Send + Sync {
     /// Its id: prefix, folder and name.
     fn id(&self) -> Protocol;
 
-    /// Its routes, relative to its prefix.
-    fn routes(&self, context: &HubContext) -> Router;
-
-    /// Those of its routes that are also served at the root.
-    fn root_routes(&self, context: &HubContext) -> Router;
-
-    /// Every operation, for the API document and tests.
+    /// Its operations, for the API document and tests.
     fn operations(&self) -> Vec<OperationInfo>;
+
+    /// Its API in this hub.
+    fn api(&self, context: &HubContext) -> Arc<dyn Api>;
 
     /// Encodes the deliveries to its agents.
     fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder>;
@@ -189,16 +152,6 @@ pub trait ProtocolAdapter: Send + Sync {
     fn run_background_tasks(&self, _: &HubContext) -> BackgroundTask {
         Box::pin(std::future::ready(()))
     }
-
-    /// A refusal by the edge in the shape of this protocol.
-    fn edge_error_response(&self, context: &HubContext, error: EdgeError) -> Response;
-
-    /// Whether a registration posted at the root is meant for it.
-    fn recognizes_registration(&self, body: &crate::kit::ijson::Json<'_>) -> bool;
-
-    /// A registration that succeeds as it is, shown to a caller whose registration no protocol
-    /// recognizes; `None` where agents do not register.
-    fn registration_example(&self) -> Option<&'static str>;
 
     /// The alias it gives a new agent of any protocol; a different one if the first is taken.
     fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String>;
@@ -238,27 +191,6 @@ pub trait ProtocolAdapter: Send + Sync {
         _input: &str,
     ) -> Option<String> {
         None
-    }
-
-    /// The longest body it reads, where others read `general` bytes.
-    fn body_limit(&self, general: usize) -> usize {
-        general
-    }
-
-    /// Operations served without the router, relative to its prefix and at the root alike.
-    fn fast_routes(&self) -> &'static [FastRoute] {
-        &[]
-    }
-
-    /// Whether web pages of any origin may call all of it where the hub is published, and extra
-    /// slashes in its paths are ignored: for protocols that trust only signatures.
-    fn allows_any_origin(&self) -> bool {
-        false
-    }
-
-    /// Whether unknown paths are answered in its shape.
-    fn handles_unknown_paths(&self) -> bool {
-        false
     }
 }
 

@@ -65,7 +65,6 @@ mod adapter {
     use std::collections::HashMap;
     use std::sync::{Arc, RwLock};
 
-    use axum::Router;
     use axum::http::HeaderMap;
     use axum::response::Response;
     use rialto_core::alias::Protocol;
@@ -77,18 +76,17 @@ mod adapter {
     use super::auth::InboxTokens;
     use super::delivery::AgoraEncoder;
     use super::fields::AgoraFieldMap;
-    use super::operations::{envelopes, operations};
+    use super::operations::operations;
     use super::wire::envelope::Envelope;
     use super::wire::error::Failure;
     use super::wire::signature::{self, EnvelopeSigner, Proof};
     use super::{BODY_MAX, ID, Settings, auth, errors};
     use crate::adapter::fidelity::FieldMap;
-    use crate::adapter::operation::{build_router, describe_operations};
+    use crate::adapter::operation::{bind_operations, describe_operations};
     use crate::adapter::{
-        EdgeError, FastRoute, HubContext, NewAgent, OperationInfo, ProtocolAdapter,
+        Api, EdgeError, HubContext, NewAgent, Operation, OperationInfo, ProtocolAdapter,
     };
     use crate::kit::ed25519::{PublicKey, SecretKey, Verifier};
-    use crate::kit::ijson::Json;
 
     /// The derivation label of every key that the hub holds, its own included.
     const KEYS: &str = "rialto agora alias v1";
@@ -155,14 +153,6 @@ mod adapter {
             ID
         }
 
-        fn routes(&self, context: &HubContext) -> Router {
-            build_router(operations().into_iter(), context.clone())
-        }
-
-        fn root_routes(&self, _: &HubContext) -> Router {
-            Router::new()
-        }
-
         fn operations(&self) -> Vec<OperationInfo> {
             describe_operations(ID, operations())
         }
@@ -171,17 +161,8 @@ mod adapter {
             Arc::new(AgoraEncoder { context: context.clone() })
         }
 
-        fn edge_error_response(&self, context: &HubContext, error: EdgeError) -> Response {
-            errors::error_response(context, &errors::from_edge(&error), None)
-        }
-
-        /// There is no registration: a key becomes an agent with its first message.
-        fn recognizes_registration(&self, _: &Json<'_>) -> bool {
-            false
-        }
-
-        fn registration_example(&self) -> Option<&'static str> {
-            None
+        fn api(&self, context: &HubContext) -> Arc<dyn Api> {
+            Arc::new(AgoraApi(context.clone()))
         }
 
         fn field_map(&self) -> &'static dyn FieldMap {
@@ -203,18 +184,26 @@ mod adapter {
             let native = if taken { &spare } else { new.native };
             Some(bridged_agent_signer(secret, new.home, native).did().to_owned())
         }
+    }
 
-        fn body_limit(&self, general: usize) -> usize {
-            general.min(BODY_MAX)
+    /// The API of this protocol.
+    struct AgoraApi(HubContext);
+
+    impl Api for AgoraApi {
+        fn prefix(&self) -> &str {
+            ID.as_str()
         }
 
-        fn fast_routes(&self) -> &'static [FastRoute] {
-            &[FastRoute {
-                method: "POST",
-                path: "/envelopes",
-                excluded_headers: &[],
-                handler: envelopes::post_envelope_fast,
-            }]
+        fn operations(&self) -> Vec<Operation<()>> {
+            bind_operations(ID, operations(), &self.0)
+        }
+
+        fn error_response(&self, error: EdgeError) -> Response {
+            errors::error_response(&self.0, &errors::from_edge(&error), None)
+        }
+
+        fn body_max(&self) -> usize {
+            BODY_MAX
         }
     }
 

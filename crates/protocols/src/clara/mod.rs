@@ -47,8 +47,6 @@ pub use wire::result::{Paging, ResultCursor};
 use std::sync::Arc;
 
 #[cfg(feature = "server")]
-use axum::Router;
-#[cfg(feature = "server")]
 use axum::response::{IntoResponse, Response};
 use rialto_core::alias::Protocol;
 #[cfg(feature = "server")]
@@ -56,14 +54,12 @@ use rialto_engine::{delivery::DeliveryEncoder, secret::HubSecret};
 
 #[cfg(feature = "server")]
 use crate::adapter::{
-    EdgeError, HubContext, NewAgent, OperationInfo, ProtocolAdapter,
+    Api, EdgeError, HubContext, NewAgent, Operation, OperationInfo, ProtocolAdapter,
     fidelity::FieldMap,
     naming,
-    operation::{build_router, describe_operations},
+    operation::{bind_operations, describe_operations},
 };
 use crate::kit::ans104;
-#[cfg(feature = "server")]
-use crate::kit::ijson::Json;
 
 /// The protocol's id.
 pub const ID: Protocol = Protocol::new("clara");
@@ -106,14 +102,6 @@ impl ProtocolAdapter for Clara {
         ID
     }
 
-    fn routes(&self, context: &HubContext) -> Router {
-        build_router(operations::operations().into_iter(), context.clone())
-    }
-
-    fn root_routes(&self, _: &HubContext) -> Router {
-        Router::new()
-    }
-
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, operations::operations())
     }
@@ -122,17 +110,8 @@ impl ProtocolAdapter for Clara {
         Arc::new(delivery::NoDeliveries)
     }
 
-    fn edge_error_response(&self, _: &HubContext, error: EdgeError) -> Response {
-        errors::from_edge(error).into_response()
-    }
-
-    /// Agents register with a signed message.
-    fn recognizes_registration(&self, _: &Json<'_>) -> bool {
-        false
-    }
-
-    fn registration_example(&self) -> Option<&'static str> {
-        None
+    fn api(&self, context: &HubContext) -> Arc<dyn Api> {
+        Arc::new(ClaraApi(context.clone()))
     }
 
     fn field_map(&self) -> &'static dyn FieldMap {
@@ -147,12 +126,31 @@ impl ProtocolAdapter for Clara {
     fn agent_skeletons(&self, native: &str) -> Vec<String> {
         auth::id_skeletons(native)
     }
+}
+
+/// The API of this protocol.
+#[cfg(feature = "server")]
+struct ClaraApi(HubContext);
+
+#[cfg(feature = "server")]
+impl Api for ClaraApi {
+    fn prefix(&self) -> &str {
+        ID.as_str()
+    }
+
+    fn operations(&self) -> Vec<Operation<()>> {
+        bind_operations(ID, operations::operations(), &self.0)
+    }
+
+    fn error_response(&self, error: EdgeError) -> Response {
+        errors::from_edge(error).into_response()
+    }
+
+    fn body_max(&self) -> usize {
+        BODY_MAX
+    }
 
     fn allows_any_origin(&self) -> bool {
         true
-    }
-
-    fn body_limit(&self, general: usize) -> usize {
-        general.min(BODY_MAX)
     }
 }

@@ -1,13 +1,11 @@
 //! The operations of the message unit and the compute unit, and their handlers. The message unit
 //! reads an item, verifies its signature, executes it once, and then acknowledges it.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Path, RawQuery, Request, State};
-use axum::http::request::Parts;
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -17,18 +15,19 @@ use rialto_core::market::{MarketOrder, MarketSubmission};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use super::errors::{from_edge, from_engine};
+use super::errors::from_engine;
 use super::record_writer::{OrderRecordWriter, OrderReply, answer_result};
 use super::translate::{OrderPlan, PlanError, plan_order};
 use super::wire::message::{read_assign, read_dry_run, read_process};
 use super::wire::result::{
     assignment_accepted_body, message_accepted_body, monitor_body, overview_body,
 };
-use super::{BODY_MAX, Dialect, Failure, ID, IncomingMessage, Paging, auth, results};
+use super::{Dialect, Failure, ID, IncomingMessage, Paging, auth, results};
 use crate::adapter::Access::{Public, Signed};
 use crate::adapter::operation::{delete, get, post};
 use crate::adapter::peer::Peer;
-use crate::adapter::{HubContext, Operation, RowsRead, body};
+use crate::adapter::request::{BodyBytes, PathParam};
+use crate::adapter::{HubContext, Operation, RowsRead};
 use crate::kit::ans104::{Item, ItemId};
 
 /// The header with the id of the job that an answer is about (B18).
@@ -68,36 +67,6 @@ pub fn json_response(status: u16, text: String) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     (status, kind, Body::from(text)).into_response()
-}
-
-/// The whole body.
-struct BodyBytes(Bytes);
-
-impl FromRequest<HubContext> for BodyBytes {
-    type Rejection = Failure;
-
-    async fn from_request(request: Request, context: &HubContext) -> Result<Self, Failure> {
-        let (parts, body) = request.into_parts();
-        let limit = context.body_limit.min(BODY_MAX);
-        let body = body::read_body(&parts.headers, body, limit).await;
-        body.map(Self).map_err(from_edge)
-    }
-}
-
-/// The name in the path.
-struct PathParam(String);
-
-impl FromRequestParts<HubContext> for PathParam {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &HubContext,
-    ) -> Result<Self, Self::Rejection> {
-        // A path that is not valid UTF-8 matches no name.
-        let name = Path::<String>::from_request_parts(parts, context).await;
-        Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
-    }
 }
 
 /// The dialect of a process that the market answers to.

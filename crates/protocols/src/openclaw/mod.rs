@@ -42,14 +42,14 @@ use {
     self::operations::operations,
     self::wire::Identity,
     crate::adapter::fidelity::FieldMap,
-    crate::adapter::idempotency::{IdempotencyResponses, idempotent_router},
-    crate::adapter::operation::describe_operations,
+    crate::adapter::idempotency::IdempotencyResponses,
+    crate::adapter::operation::{bind_operations, describe_operations},
     crate::adapter::{
-        BackgroundTask, EdgeError, HubContext, NewAgent, OperationInfo, ProtocolAdapter, naming,
+        Api, BackgroundTask, EdgeError, HubContext, NewAgent, Operation, OperationInfo,
+        ProtocolAdapter, naming,
     },
-    crate::kit::ijson::{self, Json},
+    crate::kit::ijson,
     crate::kit::object::ObjectWriter,
-    axum::Router,
     axum::response::Response,
     rialto_core::agent::Agent,
     rialto_core::id::AgentId,
@@ -96,14 +96,6 @@ impl ProtocolAdapter for Openclaw {
         ID
     }
 
-    fn routes(&self, context: &HubContext) -> Router {
-        idempotent_router(operations().into_iter(), context, &Openclaw)
-    }
-
-    fn root_routes(&self, _: &HubContext) -> Router {
-        Router::new()
-    }
-
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, operations())
     }
@@ -116,17 +108,8 @@ impl ProtocolAdapter for Openclaw {
         Box::pin(UpdatePoster::new(context.clone()).run())
     }
 
-    fn edge_error_response(&self, context: &HubContext, error: EdgeError) -> Response {
-        errors::error_response(context, &errors::from_edge(&error))
-    }
-
-    /// Identities are published under the protocol's prefix only.
-    fn recognizes_registration(&self, _: &Json<'_>) -> bool {
-        false
-    }
-
-    fn registration_example(&self) -> Option<&'static str> {
-        None
+    fn api(&self, context: &HubContext) -> Arc<dyn Api> {
+        Arc::new(OpenclawApi(context.clone()))
     }
 
     fn field_map(&self) -> &'static dyn FieldMap {
@@ -156,16 +139,39 @@ impl ProtocolAdapter for Openclaw {
         let broken = translate::input_violations(context, agent, skill, input);
         (!broken.is_empty()).then(|| broken.join("; "))
     }
+}
 
-    fn body_limit(&self, general: usize) -> usize {
-        general.min(BODY_MAX)
+/// The API of this protocol.
+#[cfg(feature = "server")]
+struct OpenclawApi(HubContext);
+
+#[cfg(feature = "server")]
+impl Api for OpenclawApi {
+    fn prefix(&self) -> &str {
+        ID.as_str()
+    }
+
+    fn operations(&self) -> Vec<Operation<()>> {
+        bind_operations(ID, operations(), &self.0)
+    }
+
+    fn error_response(&self, error: EdgeError) -> Response {
+        errors::error_response(&self.0, &errors::from_edge(&error))
+    }
+
+    fn body_max(&self) -> usize {
+        BODY_MAX
+    }
+
+    fn idempotency(&self) -> Option<&dyn IdempotencyResponses> {
+        Some(self)
     }
 }
 
 #[cfg(feature = "server")]
-impl IdempotencyResponses for Openclaw {
-    fn namespace(&self) -> &'static str {
-        "openclaw"
+impl IdempotencyResponses for OpenclawApi {
+    fn context(&self) -> &HubContext {
+        &self.0
     }
 
     fn invalid_key(&self) -> Response {
@@ -184,10 +190,6 @@ impl IdempotencyResponses for Openclaw {
 
     fn storage_full(&self, refusal: &Refusal) -> Response {
         errors::response_without_context(&errors::from_refusal(refusal))
-    }
-
-    fn edge_error(&self, error: EdgeError) -> Response {
-        errors::response_without_context(&errors::from_edge(&error))
     }
 
     fn redact_secrets(&self, body: &str) -> String {

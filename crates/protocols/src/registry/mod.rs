@@ -34,11 +34,12 @@ use {
     self::fields::RegistryFieldMap,
     self::operations::operations,
     crate::adapter::fidelity::FieldMap,
-    crate::adapter::idempotency::{IdempotencyResponses, idempotent_router},
-    crate::adapter::operation::describe_operations,
-    crate::adapter::{EdgeError, HubContext, NewAgent, OperationInfo, ProtocolAdapter, naming},
-    crate::kit::ijson::{self, Json, JsonValue},
-    axum::Router,
+    crate::adapter::idempotency::IdempotencyResponses,
+    crate::adapter::operation::{bind_operations, describe_operations},
+    crate::adapter::{
+        Api, EdgeError, HubContext, NewAgent, Operation, OperationInfo, ProtocolAdapter, naming,
+    },
+    crate::kit::ijson,
     axum::response::{IntoResponse, Response},
     rialto_core::refusal::Refusal,
     rialto_engine::delivery::DeliveryEncoder,
@@ -64,17 +65,6 @@ impl ProtocolAdapter for Registry {
         ID
     }
 
-    fn routes(&self, hub_context: &HubContext) -> Router {
-        idempotent_router(operations().into_iter(), hub_context, &Registry)
-    }
-
-    fn root_routes(&self, hub_context: &HubContext) -> Router {
-        // Two protocols register at the root. The hub tells their registrations apart.
-        let rows =
-            operations().into_iter().filter(|row| row.at_root && row.info.path != "/register");
-        idempotent_router(rows, hub_context, &Registry)
-    }
-
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, operations())
     }
@@ -83,22 +73,8 @@ impl ProtocolAdapter for Registry {
         Arc::new(RegistryEncoder { context: hub_context.clone() })
     }
 
-    fn edge_error_response(&self, _: &HubContext, error: EdgeError) -> Response {
-        errors::from_edge(error).into_response()
-    }
-
-    fn recognizes_registration(&self, body: &Json<'_>) -> bool {
-        let named =
-            ["agent_name", "owner_id", "skills"].iter().any(|name| body.get(name).is_some());
-        let by_uuid = body.get("agent_id").is_some_and(|id| match id.value() {
-            JsonValue::String(text) => text.parse::<uuid::fmt::Hyphenated>().is_ok(),
-            _ => false,
-        });
-        named || by_uuid
-    }
-
-    fn registration_example(&self) -> Option<&'static str> {
-        Some(errors::REGISTRATION_EXAMPLE)
+    fn api(&self, context: &HubContext) -> Arc<dyn Api> {
+        Arc::new(RegistryApi(context.clone()))
     }
 
     fn field_map(&self) -> &'static dyn FieldMap {
@@ -115,10 +91,37 @@ impl ProtocolAdapter for Registry {
     }
 }
 
+/// The API of this protocol.
 #[cfg(feature = "server")]
-impl IdempotencyResponses for Registry {
-    fn namespace(&self) -> &'static str {
-        "registry"
+struct RegistryApi(HubContext);
+
+#[cfg(feature = "server")]
+impl Api for RegistryApi {
+    fn prefix(&self) -> &str {
+        ID.as_str()
+    }
+
+    fn operations(&self) -> Vec<Operation<()>> {
+        bind_operations(ID, operations(), &self.0)
+    }
+
+    fn error_response(&self, error: EdgeError) -> Response {
+        errors::from_edge(error).into_response()
+    }
+
+    fn unreadable_path(&self) -> Option<Response> {
+        Some(Failure::not_found().into_response())
+    }
+
+    fn idempotency(&self) -> Option<&dyn IdempotencyResponses> {
+        Some(self)
+    }
+}
+
+#[cfg(feature = "server")]
+impl IdempotencyResponses for RegistryApi {
+    fn context(&self) -> &HubContext {
+        &self.0
     }
 
     fn invalid_key(&self) -> Response {
@@ -134,10 +137,6 @@ impl IdempotencyResponses for Registry {
     fn storage_full(&self, refusal: &Refusal) -> Response {
         let failure = errors::from_refusal(refusal, errors::RequestKind::Other);
         Failure { field: Some("Idempotency-Key".to_owned()), ..failure }.into_response()
-    }
-
-    fn edge_error(&self, error: EdgeError) -> Response {
-        errors::from_edge(error).into_response()
     }
 
     fn redact_secrets(&self, body: &str) -> String {

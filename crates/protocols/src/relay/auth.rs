@@ -1,11 +1,9 @@
 //! Authenticates callers by their key, before the body is read.
 
-use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use bytes::Bytes;
 use rialto_core::agent::key::KeyHash;
 use rialto_core::id::AgentId;
 use rialto_core::world::World;
@@ -13,10 +11,10 @@ use rialto_engine::keys::{Key, parse_bearer};
 use rialto_engine::{Engine, Idempotency};
 
 use super::errors::{self, ErrorResponse, error_response};
-use super::{BODY_MAX, Code, Failure, ID};
+use super::{Code, Failure, ID};
+use crate::adapter::HubContext;
 use crate::adapter::caller::Caller;
 use crate::adapter::idempotency::RequestIdempotency;
-use crate::adapter::{HubContext, RequestHead, body};
 
 /// Any caller, with a valid key or none.
 #[derive(Clone, Copy, Debug)]
@@ -49,12 +47,6 @@ pub struct AgentOrOperator {
 /// The presented key, for streams that end with it and for answers that repeat it.
 pub struct PresentedKey(pub Option<Key>);
 
-/// The request body.
-pub struct BodyBytes(pub Bytes);
-
-/// The path parameter.
-pub struct PathParam(pub String);
-
 /// A message refused because of its key gets the same form as any rejected message.
 fn refuse_at(context: &HubContext, parts: &Parts, failure: Failure) -> ErrorResponse {
     let refused = error_response(context, failure);
@@ -69,7 +61,7 @@ impl FromRequestParts<HubContext> for OptionalCaller {
         parts: &mut Parts,
         context: &HubContext,
     ) -> Result<Self, ErrorResponse> {
-        let caller = Caller::authenticate(&context.engine, &parts.headers, &parts.extensions);
+        let caller = Caller::authenticate(&context.engine, parts);
         let caller =
             caller.map_err(|bad| refuse_at(context, parts, errors::from_key_rejection(bad)))?;
         let once = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
@@ -93,21 +85,6 @@ impl FromRequestParts<HubContext> for AgentOrOperator {
                 Err(refuse_at(context, parts, errors::unauthorized()))
             }
         }
-    }
-}
-
-impl AgentOrOperator {
-    /// The caller of a request without an idempotency key.
-    pub fn from_headers(context: &HubContext, head: &RequestHead) -> Result<Self, ErrorResponse> {
-        let agent = match Caller::authenticate(&context.engine, &head.headers, &head.extensions) {
-            Ok(Caller::Agent(id)) => Some(id),
-            Ok(Caller::Operator) => None,
-            Ok(Caller::Anonymous | Caller::FormerAgent(_)) => {
-                return Err(error_response(context, errors::unauthorized()));
-            }
-            Err(bad) => return Err(error_response(context, errors::from_key_rejection(bad))),
-        };
-        Ok(Self { agent, once: None })
     }
 }
 
@@ -156,33 +133,6 @@ impl FromRequestParts<HubContext> for PresentedKey {
 
 fn key(headers: &HeaderMap) -> Option<Key> {
     headers.get(AUTHORIZATION)?.to_str().ok().and_then(parse_bearer).and_then(Key::parse)
-}
-
-impl FromRequestParts<HubContext> for PathParam {
-    type Rejection = std::convert::Infallible;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &HubContext,
-    ) -> Result<Self, Self::Rejection> {
-        // A path that is not valid UTF-8 names nothing.
-        let name = Path::<String>::from_request_parts(parts, context).await;
-        Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
-    }
-}
-
-impl FromRequest<HubContext> for BodyBytes {
-    type Rejection = ErrorResponse;
-
-    async fn from_request(
-        request: Request<Body>,
-        context: &HubContext,
-    ) -> Result<Self, ErrorResponse> {
-        let (parts, body) = request.into_parts();
-        let limit = context.body_limit.min(BODY_MAX);
-        let body = body::read_body(&parts.headers, body, limit).await;
-        body.map(Self).map_err(|error| refuse_at(context, &parts, errors::from_edge(&error)))
-    }
 }
 
 /// Whether a key is still valid for this agent.

@@ -43,21 +43,19 @@ use rialto_core::alias::Protocol;
 #[cfg(feature = "server")]
 use {
     crate::adapter::fidelity::FieldMap,
-    crate::adapter::idempotency::{self, IdempotencyResponses, idempotent_router},
-    crate::adapter::operation::describe_operations,
+    crate::adapter::idempotency::IdempotencyResponses,
+    crate::adapter::operation::{bind_operations, describe_operations},
     crate::adapter::{
-        EdgeError, FastRoute, HubContext, NewAgent, OperationInfo, ProtocolAdapter, naming,
+        Api, EdgeError, HubContext, NewAgent, Operation, OperationInfo, ProtocolAdapter, naming,
     },
-    crate::kit::ijson::{self, Json, JsonValue},
-    axum::Router,
+    crate::kit::ijson,
     axum::response::{IntoResponse, Response},
     delivery::RelayEncoder,
     delivery::attempt::RunningAttempts,
-    errors::ErrorResponse,
     fields::RelayFieldMap,
     loop_guard::LoopGuard,
     message::TraceIds,
-    operations::{messages, operations},
+    operations::operations,
     rialto_core::notice::Notice,
     rialto_core::refusal::Refusal,
     rialto_core::time::Timestamp,
@@ -66,7 +64,7 @@ use {
     std::sync::Arc,
     std::sync::atomic::{AtomicU64, Ordering},
     std::time::Instant,
-    wire::error::{REGISTRATION_EXAMPLE, example_for},
+    wire::error::example_for,
 };
 
 /// The protocol's id.
@@ -91,17 +89,6 @@ impl ProtocolAdapter for Relay {
         ID
     }
 
-    fn routes(&self, hub_context: &HubContext) -> Router {
-        idempotent_router(operations().into_iter(), hub_context, &Relay)
-    }
-
-    fn root_routes(&self, hub_context: &HubContext) -> Router {
-        // Two protocols register at the root. The hub tells their registrations apart.
-        let rows =
-            operations().into_iter().filter(|row| row.at_root && row.info.path != "/register");
-        idempotent_router(rows, hub_context, &Relay)
-    }
-
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, operations())
     }
@@ -110,24 +97,12 @@ impl ProtocolAdapter for Relay {
         Arc::new(RelayEncoder { context: hub_context.clone() })
     }
 
-    fn edge_error_response(&self, hub_context: &HubContext, error: EdgeError) -> Response {
-        ErrorResponse::new(errors::from_edge(&error), hub_context.engine.now()).into_response()
+    fn api(&self, context: &HubContext) -> Arc<dyn Api> {
+        Arc::new(RelayApi(context.clone()))
     }
 
     fn held_until(&self, notice: &Notice, now: Timestamp) -> Option<Timestamp> {
         delivery::held_until(&notice.news, notice.at, now)
-    }
-
-    fn recognizes_registration(&self, body: &Json<'_>) -> bool {
-        let addressed = body.get("agent_id").is_some_and(|id| match id.value() {
-            JsonValue::String(text) => text.contains('@'),
-            _ => false,
-        });
-        body.get("agent_card").is_some() || addressed
-    }
-
-    fn registration_example(&self) -> Option<&'static str> {
-        Some(REGISTRATION_EXAMPLE)
     }
 
     fn field_map(&self) -> &'static dyn FieldMap {
@@ -138,19 +113,39 @@ impl ProtocolAdapter for Relay {
         let digits = naming::alias_digits(new.home, new.native, long);
         Some(format!("{}-{digits}@{}", naming::slug(new.name), new.home))
     }
+}
 
-    fn body_limit(&self, general: usize) -> usize {
-        general.min(BODY_MAX)
+/// The API of this protocol.
+#[cfg(feature = "server")]
+struct RelayApi(HubContext);
+
+#[cfg(feature = "server")]
+impl RelayApi {
+    fn failure(&self, failure: Failure) -> Response {
+        errors::error_response(&self.0, failure).into_response()
+    }
+}
+
+#[cfg(feature = "server")]
+impl Api for RelayApi {
+    fn prefix(&self) -> &str {
+        ID.as_str()
     }
 
-    fn fast_routes(&self) -> &'static [FastRoute] {
-        const UNLESS: &[&str] = &[idempotency::HEADER];
-        &[FastRoute {
-            method: "POST",
-            path: "/messages",
-            excluded_headers: UNLESS,
-            handler: messages::send_message_fast,
-        }]
+    fn operations(&self) -> Vec<Operation<()>> {
+        bind_operations(ID, operations(), &self.0)
+    }
+
+    fn error_response(&self, error: EdgeError) -> Response {
+        self.failure(errors::from_edge(&error))
+    }
+
+    fn body_max(&self) -> usize {
+        BODY_MAX
+    }
+
+    fn idempotency(&self) -> Option<&dyn IdempotencyResponses> {
+        Some(self)
     }
 
     fn handles_unknown_paths(&self) -> bool {
@@ -158,41 +153,28 @@ impl ProtocolAdapter for Relay {
     }
 }
 
-/// The edge refuses requests before the hub context is available, including its clock.
 #[cfg(feature = "server")]
-fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Timestamp(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
-}
-
-#[cfg(feature = "server")]
-impl IdempotencyResponses for Relay {
-    fn namespace(&self) -> &'static str {
-        "relay"
+impl IdempotencyResponses for RelayApi {
+    fn context(&self) -> &HubContext {
+        &self.0
     }
 
     fn invalid_key(&self) -> Response {
-        let failure = Failure {
+        self.failure(Failure {
             field: Some("Idempotency-Key".into()),
             example: Some(example_for("Idempotency-Key").into()),
             ..Failure::new(Code::Validation, "Idempotency-Key must have 1 to 256 characters")
-        };
-        ErrorResponse::new(failure, now()).into_response()
+        })
     }
 
     fn body_mismatch(&self, _: &[u8]) -> Response {
         let text = "this Idempotency-Key was used with another body; use a new one";
-        ErrorResponse::new(Failure::new(Code::IdempotencyConflict, text), now()).into_response()
+        self.failure(Failure::new(Code::IdempotencyConflict, text))
     }
 
     fn storage_full(&self, refusal: &Refusal) -> Response {
         let field = Some("Idempotency-Key".into());
-        ErrorResponse::new(Failure { field, ..errors::from_refusal(refusal) }, now())
-            .into_response()
-    }
-
-    fn edge_error(&self, error: EdgeError) -> Response {
-        ErrorResponse::new(errors::from_edge(&error), now()).into_response()
+        self.failure(Failure { field, ..errors::from_refusal(refusal) })
     }
 
     fn redact_secrets(&self, body: &str) -> String {

@@ -8,12 +8,13 @@ use rialto_core::reputation::{Outcome, Score};
 use rialto_core::time::Millis;
 use rialto_engine::{Engine, Failure};
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::PathParam;
 use rialto_protocols::kit::raw_json;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::v1::agent_names;
-use crate::v1::auth::{PathParam, is_registered};
+use crate::v1::auth::is_registered;
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, ok_response};
 

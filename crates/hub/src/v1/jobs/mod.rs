@@ -15,10 +15,11 @@ use axum::extract::{RawQuery, State};
 use rialto_core::command::JobRef;
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::Job;
+use rialto_protocols::adapter::request::PathParam;
 use rialto_protocols::adapter::{HubContext, fidelity};
 use uuid::Uuid;
 
-use super::auth::{AuthenticatedCaller, KeyHolder, PathParam};
+use super::auth::{AuthenticatedCaller, KeyHolder};
 use super::problem::Problem;
 use super::response::{HandlerResult, ok_response};
 use super::{page, wait};

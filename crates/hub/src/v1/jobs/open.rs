@@ -13,13 +13,14 @@ use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
 use rialto_engine::Failure;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::BodyBytes;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson;
 use rialto_protocols::registry::job::{self, JOB_LIFETIME, JobOrder, JobPreferences, WorkerChoice};
 use rialto_protocols::registry::wire::{DECIMALS, JobPost, NAME_MAX};
 
 use super::view::{JobView, Viewer};
-use crate::v1::auth::{AgentCaller, RawBody};
+use crate::v1::auth::AgentCaller;
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, json_response};
 use crate::v1::{agent_names, page, strict_fields, wait};
@@ -97,7 +98,7 @@ pub async fn open_job(
     State(context): State<HubContext>,
     by: AgentCaller,
     RawQuery(raw): RawQuery,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let at_most = wait::parse_wait(&page::parse_query(raw.as_deref(), &["wait"])?)?;
     let OpenJobRequest { wire, to, preferences: wishes } =

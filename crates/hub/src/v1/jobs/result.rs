@@ -10,6 +10,7 @@ use rialto_core::job::{Cause, Job};
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::{BodyBytes, PathParam};
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson::{self, Json};
 use rialto_protocols::registry::job::{canonical_bytes, cause_of_code};
@@ -19,7 +20,7 @@ use uuid::Uuid;
 
 use super::find_party_job;
 use super::view::state_name;
-use crate::v1::auth::{AgentCaller, PathParam, RawBody};
+use crate::v1::auth::AgentCaller;
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, format_amount, ok_response};
 use crate::v1::strict_fields;
@@ -169,7 +170,7 @@ pub async fn submit_result(
     State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let mut said = ResultRequest::parse(&body)?;
     let warnings = std::mem::take(&mut said.warnings);
@@ -199,7 +200,7 @@ pub async fn decline_job(
     State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
     let f = strict_fields::parse_fields(&json, &["epoch", "reason"])?;

@@ -6,12 +6,16 @@ use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::adapter::fidelity::{self, Viewer};
+use rialto_protocols::adapter::request::PathParam;
 
-use crate::v1::auth::{AuthenticatedCaller, PathParam, ReadOnlyCaller};
+use crate::v1::auth::{AuthenticatedCaller, ReadOnlyCaller};
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, ok_response};
 
 /// Shows the trace, by the hub's id of the job or by the caller's own id.
+/// The path of traces. They also accept read-only credentials.
+pub const PATH: &str = "/v1/jobs/{id}/trace";
+
 pub async fn show_trace(
     State(context): State<HubContext>,
     ReadOnlyCaller(who): ReadOnlyCaller,
@@ -32,12 +36,6 @@ pub async fn show_trace(
         }
     };
     Ok(ok_response(&fidelity::trace(&context, &job, eyes).await?))
-}
-
-/// Whether a path is a trace; these also accept read-only credentials.
-pub fn is_trace_path(path: &str) -> bool {
-    let id = path.strip_prefix("/v1/jobs/").and_then(|rest| rest.strip_suffix("/trace"));
-    id.is_some_and(|id| !id.is_empty() && !id.contains('/'))
 }
 
 /// The agent of a protocol's own read-only credential.

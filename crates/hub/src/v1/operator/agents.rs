@@ -6,12 +6,13 @@ use rialto_core::id::AgentId;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use rialto_engine::Engine;
+use rialto_protocols::adapter::request::PathParam;
 use rialto_protocols::adapter::{HubContext, naming};
 use rialto_protocols::kit::raw_json;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::v1::auth::{OperatorCaller, PathParam};
+use crate::v1::auth::OperatorCaller;
 use crate::v1::page::{self, Cursor, Page, parse_choice};
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, format_time, ok_response};

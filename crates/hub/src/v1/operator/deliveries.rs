@@ -9,10 +9,11 @@ use rialto_core::id::NoticeId;
 use rialto_core::notice::Delivery;
 use rialto_core::world::World;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::PathParam;
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::v1::auth::{OperatorCaller, PathParam};
+use crate::v1::auth::OperatorCaller;
 use crate::v1::notices;
 use crate::v1::page::{self, Cursor, Page, parse_choice};
 use crate::v1::problem::Problem;

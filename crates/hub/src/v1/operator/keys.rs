@@ -6,11 +6,12 @@ use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
 use rialto_engine::keys::{Key, KeyKind};
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::BodyBytes;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson;
 use serde::Serialize;
 
-use crate::v1::auth::{OperatorCaller, RawBody};
+use crate::v1::auth::OperatorCaller;
 use crate::v1::response::{HandlerResult, json_response};
 
 #[derive(Serialize)]
@@ -25,7 +26,7 @@ struct IssueKeyResponse {
 pub async fn issue_key(
     State(context): State<HubContext>,
     by: OperatorCaller,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let retire_others = parse_retire_others(&body)?;
     let key = Key::from_random(KeyKind::Operator, context.engine.random().new_key_bytes());

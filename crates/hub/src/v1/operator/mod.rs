@@ -11,13 +11,14 @@ use http::StatusCode;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
 use rialto_core::money::Credits;
+use rialto_protocols::adapter::request::{BodyBytes, PathParam};
 use rialto_protocols::adapter::{HubContext, naming};
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
 use serde::Serialize;
 
 use super::accounts::AccountView;
-use super::auth::{OperatorCaller, PathParam, RawBody};
+use super::auth::OperatorCaller;
 use super::errors::NO_SUCH_OWNER;
 use super::jobs as shown;
 use super::jobs::view::{JobView, Viewer};
@@ -61,7 +62,7 @@ impl CreditsRequest {
 pub async fn grant_credits(
     State(context): State<HubContext>,
     by: OperatorCaller,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let CreditsRequest { owner, amount, create } = CreditsRequest::parse(&body)?;
     let (name, exists) = context.engine.with_world(|world| {
@@ -79,7 +80,7 @@ pub async fn grant_credits(
 pub async fn burn_credits(
     State(context): State<HubContext>,
     by: OperatorCaller,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let CreditsRequest { owner, amount, .. } = CreditsRequest::parse(&body)?;
     let name = context.engine.with_world(|world| naming::canonical_owner_name(world, owner));

@@ -1,8 +1,7 @@
-//! Test fixture: a hub without network, with an engine in memory, a router, and agents with keys.
+//! Test fixture: a hub without network, with an engine in memory, the operations of `/v1`, and agents with keys.
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
 use http::{Method, Request, StatusCode};
@@ -24,13 +23,15 @@ use rialto_engine::delivery::egress::{Egress, EgressSettings};
 use rialto_engine::keys::{Key, KeyKind};
 use rialto_engine::store::memory::MemoryStore;
 use rialto_engine::testkit::{ManualClock, start_engine};
-use rialto_protocols::adapter::{HubContext, HubContextParts, Settings};
+use rialto_protocols::adapter::shutdown::Shutdown;
+use rialto_protocols::adapter::{Api, HubContext, HubContextParts, Settings};
 use rialto_protocols::registry;
 use serde_json::Value;
-use tower::ServiceExt;
+use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::v1;
+use crate::edge::OperationTable;
+use crate::v1::V1Api;
 
 /// 2026-02-11T12:00:00Z.
 pub const DAWN: Timestamp = Timestamp(1_770_811_200_000);
@@ -38,8 +39,10 @@ pub const DAWN: Timestamp = Timestamp(1_770_811_200_000);
 pub struct Hub {
     pub engine: Engine,
     pub clock: Arc<ManualClock>,
-    pub router: Router,
+    operations: OperationTable,
     pub operator: String,
+    /// Tells open responses that the hub stops.
+    pub stop: watch::Sender<bool>,
 }
 
 #[derive(Clone)]
@@ -75,6 +78,7 @@ impl Hub {
         let settings = EgressSettings { allow, ..EgressSettings::default() };
         let egress = Egress::new(settings).expect("good settings");
         let relay = rialto_protocols::relay::Settings::default();
+        let (stop, stopping) = watch::channel(false);
         let context = HubContext::new(HubContextParts {
             relay: rialto_protocols::relay::RelayState::new(relay, engine.hub_secret()),
             agora: rialto_protocols::agora::AgoraState::new(
@@ -95,6 +99,7 @@ impl Hub {
             running_requests: Default::default(),
             pending_waits: Default::default(),
             endpoint_checks: Default::default(),
+            shutdown: Shutdown::new(stopping),
         });
         let key = Key::from_random(KeyKind::Operator, [9; 20]);
         let (holder, hash) = (Holder::Operator, key.hash());
@@ -104,7 +109,11 @@ impl Hub {
             engine.run(command).await.expect("a key");
         }
         let operator = key.expose().to_owned();
-        Self { router: v1::build_router(&context), engine, clock, operator }
+        let api: Arc<dyn Api> = Arc::new(V1Api::new(&context));
+        let never = |_: &[_], _| unreachable!("no two operations have the same path");
+        let operations = OperationTable::new(&[api], 1 << 20, Box::new(never));
+        let operations = operations.expect("operations can be told apart");
+        Self { operations, engine, clock, operator, stop }
     }
 
     /// Registers an agent, with a skill at a price if one is given.
@@ -261,7 +270,12 @@ impl Hub {
     }
 
     pub async fn ask(&self, request: Request<Body>) -> Response {
-        self.router.clone().oneshot(request).await.expect("routers do not fail")
+        let (parts, body) = request.into_parts();
+        let route = self.operations.find(&parts.method, parts.uri.path());
+        match route.select(parts, body).await {
+            Ok((operation, request)) => operation.api.call(operation.clone(), request).await,
+            Err(refusal) => refusal,
+        }
     }
 
     pub async fn send(&self, request: Request<Body>) -> Got {

@@ -11,10 +11,11 @@ use rialto_core::command::Command;
 use rialto_core::id::NoticeId;
 use rialto_core::notice::Delivery;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::PathParam;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::auth::{AgentCaller, PathParam};
+use super::auth::AgentCaller;
 use super::notices;
 use super::operator::deliveries::oldest_deliveries;
 use super::page::{self, Cursor, Page, parse_choice};

@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{RawQuery, State};
-use http::{Extensions, HeaderMap};
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, State as JobState};
 use rialto_core::world::World;
-use rialto_protocols::adapter::caller::Caller;
+use rialto_protocols::adapter::caller::{Caller, Credential};
 use rialto_protocols::adapter::{HubContext, shown_jobs};
 use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::Malformed;
@@ -61,16 +60,14 @@ struct WorkChanges {
 pub async fn list_work(
     State(context): State<HubContext>,
     Extension(instances): Extension<Instances>,
-    headers: HeaderMap,
-    extensions: Extensions,
+    Extension(credential): Extension<Credential>,
     by: Result<AgentCaller, Problem>,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let by =
-        by.map_err(|problem| match Caller::authenticate(&context.engine, &headers, &extensions) {
-            Ok(Caller::FormerAgent(_)) => unregistered_problem(),
-            _ => problem,
-        })?;
+    let by = by.map_err(|problem| match credential.caller {
+        Ok(Caller::FormerAgent(_)) => unregistered_problem(),
+        _ => problem,
+    })?;
     let query = page::parse_query(raw.as_deref(), &["wait", "limit", "known", "instance"])?;
     let at_most = wait::parse_wait(&query)?;
     let limit = query.integer("limit", 0..=LISTED_MAX)?.unwrap_or(LISTED_MAX) as usize;

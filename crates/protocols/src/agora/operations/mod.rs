@@ -7,19 +7,17 @@ pub mod requests;
 pub mod websocket;
 
 use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
-use axum::http::request::Parts;
+use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 
-use super::errors::{self, ErrorResponse};
+use super::VERSION;
+use super::errors::ErrorResponse;
 use super::wire::error::Failure;
 use super::wire::responses::HubInfo;
-use super::{BODY_MAX, VERSION};
 use crate::adapter::Access::{Inbox, Public, Signed};
 use crate::adapter::operation::{get, post};
-use crate::adapter::{HubContext, Operation, body};
+use crate::adapter::{HubContext, Operation};
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 
@@ -80,36 +78,6 @@ async fn show_hub(State(context): State<HubContext>) -> Response {
         endpoints: ENDPOINTS.into_iter().map(url).collect(),
     };
     json_response(200, serde_json::to_string(&about).unwrap_or_default())
-}
-
-/// The whole body.
-pub struct BodyBytes(pub Bytes);
-
-impl FromRequest<HubContext> for BodyBytes {
-    type Rejection = ErrorResponse;
-
-    async fn from_request(request: Request, context: &HubContext) -> Result<Self, ErrorResponse> {
-        let (parts, body) = request.into_parts();
-        let limit = context.body_limit.min(BODY_MAX);
-        let body = body::read_body(&parts.headers, body, limit).await;
-        body.map(Self).map_err(|error| ErrorResponse::new(context, errors::from_edge(&error)))
-    }
-}
-
-/// The name in the path.
-pub struct PathParam(pub String);
-
-impl FromRequestParts<HubContext> for PathParam {
-    type Rejection = std::convert::Infallible;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &HubContext,
-    ) -> Result<Self, Self::Rejection> {
-        // A path that is not valid UTF-8 matches no name.
-        let name = Path::<String>::from_request_parts(parts, context).await;
-        Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
-    }
 }
 
 /// The query of a URL.

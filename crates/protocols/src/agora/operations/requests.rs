@@ -10,8 +10,9 @@ use rialto_core::job::{Job, Requester, request};
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 
-use super::{PathParam, json_response, query};
+use super::{json_response, query};
 use crate::adapter::HubContext;
+use crate::adapter::request::PathParam;
 use crate::agora::ID;
 use crate::agora::auth::InboxReader;
 use crate::agora::errors::{self, ErrorResponse, HandlerResult};

@@ -16,7 +16,7 @@ use crate::adapter::caller::Caller;
 use crate::kit::budget::ByteBudget;
 use crate::kit::object::ObjectWriter;
 use crate::kit::{ijson, raw_json};
-use crate::openclaw::auth::{KnownCaller, PathParam, listed_agent, native_agent};
+use crate::openclaw::auth::{KnownCaller, PathUuid, listed_agent, native_agent};
 use crate::openclaw::delivery::agent_updates;
 use crate::openclaw::directory::{self, AgentSnapshot};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
@@ -141,7 +141,7 @@ fn known_agent(context: &HubContext, id: Option<Uuid>) -> Result<Arc<Agent>, Err
 }
 
 /// `GET /agents/{id}`.
-pub async fn show(State(context): State<HubContext>, PathParam(id): PathParam) -> HandlerResult {
+pub async fn show(State(context): State<HubContext>, PathUuid(id): PathUuid) -> HandlerResult {
     let agent = known_agent(&context, id)?;
     if !directory::has_identity(&agent) {
         let text = "this agent offers no capability and therefore has no identity; \
@@ -162,7 +162,7 @@ pub async fn show(State(context): State<HubContext>, PathParam(id): PathParam) -
 }
 
 /// `GET /agents/{id}/status`: the last update, the agent's own or the hub's.
-pub async fn status(State(context): State<HubContext>, PathParam(id): PathParam) -> HandlerResult {
+pub async fn status(State(context): State<HubContext>, PathUuid(id): PathUuid) -> HandlerResult {
     let agent = known_agent(&context, id)?;
     let last_job = context.engine.with_world(|world| world.agent_state(agent.id)?.last_worked);
     let ended = match last_job {
@@ -204,7 +204,7 @@ pub async fn status(State(context): State<HubContext>, PathParam(id): PathParam)
 /// `GET /agents/{id}/reputation`: the hub's last update, and the agent's own last one as a claim.
 pub async fn reputation(
     State(context): State<HubContext>,
-    PathParam(id): PathParam,
+    PathUuid(id): PathUuid,
 ) -> HandlerResult {
     let agent = known_agent(&context, id)?;
     let claimed =
@@ -231,7 +231,7 @@ fn unscored(context: &HubContext, agent: &Agent) -> String {
 pub async fn remove(
     State(context): State<HubContext>,
     known: KnownCaller,
-    PathParam(id): PathParam,
+    PathUuid(id): PathUuid,
 ) -> HandlerResult {
     let unknown = || about(&context, Failure::not_found("agent"), None);
     let id = id.ok_or_else(unknown)?;

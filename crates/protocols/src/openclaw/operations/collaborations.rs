@@ -17,7 +17,7 @@ use crate::adapter::caller::Caller;
 use crate::adapter::{HubContext, shown_jobs};
 use crate::kit::query::Query;
 use crate::kit::raw_json;
-use crate::openclaw::auth::{KnownCaller, PathParam};
+use crate::openclaw::auth::{KnownCaller, PathUuid};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::wire::CommonMembers;
 use crate::openclaw::wire::answers::{CollaborationPage, CollaborationSummary, CollaborationView};
@@ -39,7 +39,7 @@ const STEP: usize = 50;
 pub async fn show(
     State(context): State<HubContext>,
     known: KnownCaller,
-    PathParam(id): PathParam,
+    PathUuid(id): PathUuid,
 ) -> HandlerResult {
     let refuse = |failure| about(&context, failure, None);
     let unknown = || refuse(Failure::not_found("collaboration"));

@@ -12,8 +12,9 @@ use rialto_core::id::AgentId;
 use rialto_engine::keys::{Key, KeyKind};
 
 use super::{about, failed, run_blocking_limited};
+use crate::adapter::request::BodyBytes;
 use crate::adapter::{HubContext, NewAgent, make_aliases};
-use crate::openclaw::auth::{BodyBytes, KnownCaller, OptionalCaller, listed_agent};
+use crate::openclaw::auth::{KnownCaller, OptionalCaller, listed_agent};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::translate::{self, Publication};
 use crate::openclaw::wire::answers::{ClaimRecorded, Published, StatusTaken};

@@ -12,7 +12,7 @@ use rialto_engine::Failure as EngineFailure;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use super::auth::{BodyBytes, OptionalCaller};
+use super::auth::OptionalCaller;
 use super::errors::{self, ErrorResponse, HandlerResult};
 use super::wire::AnyMessage;
 use super::wire::answers::Health;
@@ -22,6 +22,7 @@ use crate::adapter::Access::{
 };
 use crate::adapter::operation::{delete, get, post};
 use crate::adapter::peer::Peer;
+use crate::adapter::request::BodyBytes;
 use crate::adapter::{HubContext, Operation};
 use crate::kit::query::Query;
 
@@ -58,7 +59,7 @@ pub fn operations() -> Vec<Operation<HubContext>> {
         get("/agents/{agent_id}/reputation", Public, agents::reputation)
             .summary("Show an agent's reputation"),
         get("/stream", AnyAgent, stream::open_stream).summary("Stream the caller's events"),
-        get("/health", Public, health).summary("Check that the hub is up"),
+        get("/health", Public, health).summary("Check that the hub is up").health_check(),
     ]
 }
 

@@ -19,10 +19,11 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{about, failed};
+use crate::adapter::request::BodyBytes;
 use crate::adapter::{HubContext, bridge};
 use crate::kit::ijson;
 use crate::kit::object::ObjectWriter;
-use crate::openclaw::auth::{BodyBytes, KnownCaller, PathParam};
+use crate::openclaw::auth::{KnownCaller, PathUuid};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult, RejectionContext};
 use crate::openclaw::matching::{self, AskOutcome};
 use crate::openclaw::wire::error::Failure;
@@ -53,7 +54,7 @@ pub async fn post_request(
 pub async fn post_request_to_agent(
     State(context): State<HubContext>,
     known: KnownCaller,
-    PathParam(responder): PathParam,
+    PathUuid(responder): PathUuid,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let message = wire::read(&body).map_err(|bad| ErrorResponse::new(&context, bad))?;

@@ -15,7 +15,8 @@ use super::collaborations::find_collaboration;
 use super::{about, failed, run_blocking_limited};
 use crate::adapter::HubContext;
 use crate::adapter::caller::Caller;
-use crate::openclaw::auth::{BodyBytes, KnownCaller, PathParam};
+use crate::adapter::request::BodyBytes;
+use crate::openclaw::auth::{KnownCaller, PathUuid};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::wire::answers::{Done, ResultPublished};
 use crate::openclaw::wire::error::{Code, Failure};
@@ -27,7 +28,7 @@ use crate::openclaw::{ID, MEMBERS_BYTES_MAX, collaboration, translate};
 pub async fn post_response(
     State(context): State<HubContext>,
     known: KnownCaller,
-    PathParam(id): PathParam,
+    PathUuid(id): PathUuid,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let message: Message<Response> =
@@ -40,7 +41,7 @@ pub async fn post_response(
 pub async fn post_result(
     State(context): State<HubContext>,
     known: KnownCaller,
-    PathParam(id): PathParam,
+    PathUuid(id): PathUuid,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let message: Message<CollaborationResult> =
@@ -183,7 +184,7 @@ async fn unfit(
 pub async fn approve(
     State(context): State<HubContext>,
     known: KnownCaller,
-    PathParam(id): PathParam,
+    PathUuid(id): PathUuid,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let ApproveBody { approved, correlation_id } =
@@ -236,7 +237,7 @@ fn is_native(context: &HubContext, agent: AgentId) -> bool {
 pub async fn cancel(
     State(context): State<HubContext>,
     known: KnownCaller,
-    PathParam(id): PathParam,
+    PathUuid(id): PathUuid,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let CancelBody { reason, correlation_id } =

@@ -17,10 +17,11 @@ use serde_json::value::RawValue;
 use super::HandlerResult;
 use super::discover::agent_entry;
 use crate::adapter::caller::Caller;
+use crate::adapter::request::{BodyBytes, PathParam};
 use crate::adapter::{HubContext, NewAgent, make_aliases, naming};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::{ijson, raw_json, rfc3339};
-use crate::registry::auth::{BodyBytes, KnownCaller, OptionalCaller, PathParam, native_agent};
+use crate::registry::auth::{KnownCaller, OptionalCaller, native_agent};
 use crate::registry::errors::{
     Failure, HEARTBEAT_EXAMPLE, RequestKind, from_engine, json_response, with_body_example,
 };

@@ -17,13 +17,14 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{HandlerResult, read_query};
+use crate::adapter::request::BodyBytes;
 use crate::adapter::{HubContext, RowsRead};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, JsonValue};
 use crate::kit::{raw_json, rfc3339};
 use crate::registry::ID;
-use crate::registry::auth::{BodyBytes, OptionalCaller};
+use crate::registry::auth::OptionalCaller;
 use crate::registry::errors::{DISCOVERY_EXAMPLE, Failure, json_response, with_body_example};
 use crate::registry::translate::format_amount;
 use crate::registry::wire::DECIMALS;

@@ -13,12 +13,13 @@ use serde::Serialize;
 
 use super::{HandlerResult, read_query};
 use crate::adapter::caller::Caller;
+use crate::adapter::request::{BodyBytes, PathParam};
 use crate::adapter::{HubContext, bridge, shown_jobs};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 use crate::registry::ID;
-use crate::registry::auth::{BodyBytes, KnownCaller, PathParam, identity_mismatch, native_agent};
+use crate::registry::auth::{KnownCaller, identity_mismatch, native_agent};
 use crate::registry::errors::{
     Failure, JOB_EXAMPLE, RefusedJob, RequestKind, from_engine, json_response, with_body_example,
 };

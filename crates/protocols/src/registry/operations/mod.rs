@@ -9,7 +9,7 @@ mod results;
 
 use axum::response::Response;
 
-use super::errors::Failure;
+use super::errors::{Failure, REGISTRATION_EXAMPLE};
 use crate::adapter::Access::{
     Agent, AgentOrOperator, AnyAgent, AnyAgentOrOperator, Owner, OwnerOrOperator, Party, Public,
     Register, Requester, Token, Worker,
@@ -17,6 +17,7 @@ use crate::adapter::Access::{
 use crate::adapter::operation::{delete, get, post};
 use crate::adapter::{HubContext, Operation};
 use crate::kit::fields::Malformed;
+use crate::kit::ijson::{Json, JsonValue};
 use crate::kit::query::Query;
 
 /// The result of every handler.
@@ -26,6 +27,8 @@ pub fn operations() -> Vec<Operation<HubContext>> {
     vec![
         post("/register", Register, agents::register)
             .summary("Register an agent, or update it with its key")
+            .recognizes(is_registration)
+            .example(REGISTRATION_EXAMPLE)
             .at_root(),
         get("/discover", Public, discover::discover_by_query)
             .summary("Find agents by skill, reputation and cost")
@@ -76,10 +79,21 @@ pub fn operations() -> Vec<Operation<HubContext>> {
         get("/economy", AnyAgentOrOperator, payments::economy)
             .summary("Totals of all accounts, and the balances visible to the caller")
             .at_root(),
-        get("/health", Public, discover::health).summary("Health of the registry"),
+        get("/health", Public, discover::health).summary("Health of the registry").health_check(),
     ]
 }
 
 fn read_query(raw: Option<String>) -> Result<Query, Malformed> {
     Query::read(raw.as_deref().unwrap_or_default())
+}
+
+/// Whether a registration posted at the root is meant for this protocol.
+fn is_registration(body: &Json<'_>) -> bool {
+    let has_member =
+        ["agent_name", "owner_id", "skills"].iter().any(|name| body.get(name).is_some());
+    let by_uuid = body.get("agent_id").is_some_and(|id| match id.value() {
+        JsonValue::String(text) => text.parse::<uuid::fmt::Hyphenated>().is_ok(),
+        _ => false,
+    });
+    has_member || by_uuid
 }

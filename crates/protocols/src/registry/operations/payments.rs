@@ -17,11 +17,12 @@ use uuid::Builder;
 
 use super::HandlerResult;
 use crate::adapter::caller::Caller;
+use crate::adapter::request::{BodyBytes, PathParam};
 use crate::adapter::{HubContext, naming};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::{ijson, rfc3339};
-use crate::registry::auth::{BodyBytes, KnownCaller, PathParam, identity_mismatch};
+use crate::registry::auth::{KnownCaller, identity_mismatch};
 use crate::registry::errors::{
     ACCOUNT_EXAMPLE, Failure, RequestKind, TRANSFER_EXAMPLE, from_engine, json_response,
     with_body_example,

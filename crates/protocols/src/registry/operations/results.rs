@@ -13,10 +13,9 @@ use serde_json::value::RawValue;
 use super::HandlerResult;
 use super::jobs::find_job_by_any_id;
 use crate::adapter::HubContext;
+use crate::adapter::request::{BodyBytes, PathParam};
 use crate::registry::ID;
-use crate::registry::auth::{
-    BodyBytes, KnownCaller, OptionalCaller, PathParam, identity_mismatch, read_callback_token,
-};
+use crate::registry::auth::{KnownCaller, OptionalCaller, identity_mismatch, read_callback_token};
 use crate::registry::errors::{
     Failure, RESULT_EXAMPLE, RequestKind, from_engine, json_response, with_body_example,
 };

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::errors::{ErrorResponse, json_response, malformed_error};
 use super::wire::discovery::HubDocument;
+use super::wire::error::REGISTRATION_EXAMPLE;
 use super::wire::response::{success_response, success_response_with};
 use super::{Address, BODY_MAX};
 use crate::adapter::Access::{
@@ -21,6 +22,7 @@ use crate::adapter::Access::{
 };
 use crate::adapter::operation::{delete, get, post, put};
 use crate::adapter::{HubContext, Operation};
+use crate::kit::ijson::{Json, JsonValue};
 use crate::kit::query::Query;
 
 /// Every operation of this protocol.
@@ -28,6 +30,8 @@ pub fn operations() -> Vec<Operation<HubContext>> {
     vec![
         post("/register", Register, agents::register)
             .summary("Register an agent, or update it with its key")
+            .recognizes(is_registration)
+            .example(REGISTRATION_EXAMPLE)
             .at_root(),
         get("/agent/inbox", AnyAgent, inbox::open_inbox)
             .summary("The caller's inbox as a stream of events")
@@ -64,7 +68,7 @@ pub fn operations() -> Vec<Operation<HubContext>> {
         delete("/agent/blocks/{id}", AnyAgent, inbox::unblock)
             .summary("Unblock an agent")
             .at_root(),
-        get("/health", Public, health).summary("Health of the hub").at_root(),
+        get("/health", Public, health).summary("Health of the hub").health_check().at_root(),
         get("/.well-known/chorus.json", Public, well_known).summary("Discovery document").at_root(),
         // Open to any caller, and every call creates a message, so it is limited by address.
         post("/receive/{id}", Register, messages::receive_envelope)
@@ -119,4 +123,13 @@ pub async fn health(State(context): State<HubContext>) -> Response {
     });
     let status = if writable { 200 } else { 503 };
     json_response(status, success_response(&data.to_string(), engine.now()))
+}
+
+/// Whether a registration posted at the root is meant for this protocol.
+fn is_registration(body: &Json<'_>) -> bool {
+    let by_address = body.get("agent_id").is_some_and(|id| match id.value() {
+        JsonValue::String(text) => text.contains('@'),
+        _ => false,
+    });
+    body.get("agent_card").is_some() || by_address
 }
