@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
-use rialto_protocols::ALL;
 use rialto_protocols::adapter::api::ServedOperation;
 use rialto_protocols::adapter::{Api, EdgeError, HubContext, Operation};
 use rialto_protocols::kit::rfc3339;
@@ -18,7 +17,8 @@ pub fn operation_table(
     context: &HubContext,
     probes: probes::ProbeState,
 ) -> Result<OperationTable, OperationClash> {
-    let mut apis: Vec<_> = ALL.iter().map(|adapter| adapter.api(context)).collect();
+    let mut apis: Vec<_> =
+        context.protocols.iter().map(|protocol| protocol.clone().api(context)).collect();
     let fallback = apis.iter().find(|api| api.handles_unknown_paths()).cloned();
     apis.push(Arc::new(V1Api::new(context)));
     if let Some(fallback) = fallback {

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::header;
-use rialto_protocols::ALL;
 use rialto_protocols::adapter::caller::{Caller, Credential};
 use rialto_protocols::adapter::{EdgeError, HubContext, Signer, WriteLimiter};
 
@@ -20,9 +19,7 @@ pub fn principals(context: HubContext) -> PrincipalLookup {
             Ok(Caller::Anonymous) => None,
             // Not an agent or operator key, but it may be a read token of a protocol.
             Err(_) => {
-                let reader = ALL
-                    .iter()
-                    .find_map(|adapter| adapter.authenticate_reader(&context, &request.headers));
+                let reader = context.authenticate_reader(&request.headers);
                 reader.map(|id| Principal::Agent(id.0))
             }
         }

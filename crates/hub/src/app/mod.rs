@@ -4,7 +4,6 @@ mod apis;
 mod callers;
 pub mod openapi;
 mod probes;
-mod settings;
 mod start;
 
 pub use openapi::operations;

@@ -117,7 +117,7 @@ fn authenticate(
         Ok(None) => Err(refuse(Problem::unauthorized())),
         Err(problem) => {
             let is_trace = operation.info.path == trace::PATH;
-            let reader = is_trace.then(|| trace::find_reader(context, &parts.headers)).flatten();
+            let reader = is_trace.then(|| context.authenticate_reader(&parts.headers)).flatten();
             let agent = reader.ok_or_else(|| refuse(problem))?;
             parts.extensions.insert(ReadOnlyCaller(AuthenticatedCaller::Agent(agent)));
             Ok(None)

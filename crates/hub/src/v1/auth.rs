@@ -6,7 +6,7 @@ use rialto_core::agent::key::KeyHash;
 use rialto_core::id::AgentId;
 use rialto_core::refusal::Refusal;
 use rialto_core::world::World;
-use rialto_engine::keys::KeyKind;
+use rialto_engine::keys::KeyPrefix;
 use rialto_engine::{Engine, Idempotency};
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::adapter::caller::{Caller, Credential, KeyRejection};
@@ -26,7 +26,7 @@ pub enum AuthenticatedCaller {
 pub struct VerifiedKey {
     pub caller: AuthenticatedCaller,
     pub key: KeyHash,
-    pub kind: KeyKind,
+    pub prefix: KeyPrefix,
 }
 
 impl VerifiedKey {
@@ -43,7 +43,7 @@ impl VerifiedKey {
             Caller::Anonymous | Caller::FormerAgent(_) => return Ok(None),
         };
         let key = Credential::of(engine, parts).key;
-        Ok(key.map(|key| Self { caller, key: key.hash, kind: key.kind }))
+        Ok(key.map(|key| Self { caller, key: key.hash, prefix: key.prefix }))
     }
 
     /// Whether the key is still valid and its agent still registered, for open streams.
@@ -79,7 +79,7 @@ pub struct KeyHolder {
 #[derive(Clone, Copy, Debug)]
 pub struct AgentCaller {
     pub id: AgentId,
-    pub kind: KeyKind,
+    pub prefix: KeyPrefix,
     pub once: Option<Idempotency>,
 }
 
@@ -107,7 +107,7 @@ impl FromRequestParts<HubContext> for AgentCaller {
         let KeyHolder { key: proven, idempotency: once } =
             KeyHolder::from_request_parts(parts, context).await?;
         match proven.caller {
-            AuthenticatedCaller::Agent(id) => Ok(Self { id, kind: proven.kind, once }),
+            AuthenticatedCaller::Agent(id) => Ok(Self { id, prefix: proven.prefix, once }),
             AuthenticatedCaller::Operator => {
                 Err(Problem::forbidden("an operator key cannot act for an agent"))
             }

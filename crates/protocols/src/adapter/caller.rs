@@ -6,7 +6,7 @@ use axum::http::request::Parts;
 use rialto_core::agent::key::{Holder, KeyHash};
 use rialto_core::id::AgentId;
 use rialto_engine::Engine;
-use rialto_engine::keys::{Key, KeyKind, hashes_equal, parse_bearer};
+use rialto_engine::keys::{Key, KeyPrefix, hashes_equal, parse_bearer};
 
 /// The caller, as far as a key proves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum KeyRejection {
 #[derive(Clone, Copy, Debug)]
 pub struct CallerKey {
     pub hash: KeyHash,
-    pub kind: KeyKind,
+    pub prefix: KeyPrefix,
 }
 
 /// The result of the key lookup. It is kept in the request's extensions, so that rate limits,
@@ -56,7 +56,7 @@ impl Credential {
             return Self { caller: Ok(Caller::Anonymous), key: None };
         };
         let key = header.to_str().ok().and_then(parse_bearer).and_then(Key::parse);
-        let Some(key) = key.map(|key| CallerKey { hash: key.hash(), kind: key.kind() }) else {
+        let Some(key) = key.map(|key| CallerKey { hash: key.hash(), prefix: key.prefix() }) else {
             return Self { caller: Err(KeyRejection::Unknown), key: None };
         };
         let now = engine.now();

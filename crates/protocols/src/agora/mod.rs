@@ -30,9 +30,9 @@ mod translate;
 mod tests;
 
 #[cfg(feature = "server")]
-pub use adapter::{Agora, AgoraState};
+pub use adapter::{Agora, AgoraContext, AgoraState};
 #[cfg(feature = "server")]
-pub use settings::Settings;
+use settings::Settings;
 pub use wire::envelope::{Bridge, Envelope, MessageType};
 pub use wire::error::{Code, Failure};
 pub use wire::receipt::Receipt;
@@ -67,6 +67,7 @@ mod adapter {
 
     use axum::http::HeaderMap;
     use axum::response::Response;
+    use rialto_config::Layers;
     use rialto_core::alias::Protocol;
     use rialto_core::id::AgentId;
     use rialto_core::time::Timestamp;
@@ -81,10 +82,12 @@ mod adapter {
     use super::wire::error::Failure;
     use super::wire::signature::{self, EnvelopeSigner, Proof};
     use super::{BODY_MAX, ID, Settings, auth, errors};
-    use crate::adapter::fidelity::FieldMap;
+    use crate::adapter::fidelity::{FieldMap, JobMessages};
     use crate::adapter::operation::{bind_operations, describe_operations};
+    use crate::adapter::settings::ProtocolSettings;
     use crate::adapter::{
-        Api, EdgeError, HubContext, NewAgent, Operation, OperationInfo, ProtocolAdapter,
+        Api, EdgeError, HubContext, NewAgent, OpenProtocol, Operation, OperationInfo,
+        ProtocolAdapter, ProtocolContext,
     };
     use crate::kit::ed25519::{PublicKey, SecretKey, Verifier};
 
@@ -153,29 +156,16 @@ mod adapter {
             ID
         }
 
+        fn read_settings(&self, layers: &mut Layers<'_>) -> Arc<dyn ProtocolSettings> {
+            Arc::new(Settings::read(layers))
+        }
+
         fn operations(&self) -> Vec<OperationInfo> {
             describe_operations(ID, operations())
         }
 
-        fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
-            Arc::new(AgoraEncoder { context: context.clone() })
-        }
-
-        fn api(&self, context: &HubContext) -> Arc<dyn Api> {
-            Arc::new(AgoraApi(context.clone()))
-        }
-
         fn field_map(&self) -> &'static dyn FieldMap {
             &AgoraFieldMap
-        }
-
-        fn authenticate_reader(
-            &self,
-            context: &HubContext,
-            headers: &HeaderMap,
-        ) -> Option<AgentId> {
-            let agent = auth::read_token(context, headers)?.agent;
-            context.engine.with_world(|world| world.may_act(agent)).then_some(agent)
         }
 
         fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
@@ -186,20 +176,48 @@ mod adapter {
         }
     }
 
-    /// The API of this protocol.
-    struct AgoraApi(HubContext);
+    /// What the operations of this protocol get.
+    pub type AgoraContext = ProtocolContext<AgoraState>;
 
-    impl Api for AgoraApi {
+    impl OpenProtocol for AgoraState {
+        fn adapter(&self) -> &'static dyn ProtocolAdapter {
+            &Agora
+        }
+
+        fn api(self: Arc<Self>, context: &HubContext) -> Arc<dyn Api> {
+            Arc::new(ProtocolContext::new(context, self))
+        }
+
+        fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+            Arc::new(AgoraEncoder { context: ProtocolContext::new(context, self) })
+        }
+
+        fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {
+            Box::new(ProtocolContext::new(context, self))
+        }
+
+        fn authenticate_reader(
+            self: Arc<Self>,
+            context: &HubContext,
+            headers: &HeaderMap,
+        ) -> Option<AgentId> {
+            let context = ProtocolContext::new(context, self);
+            let agent = auth::read_token(&context, headers)?.agent;
+            context.engine.with_world(|world| world.may_act(agent)).then_some(agent)
+        }
+    }
+
+    impl Api for AgoraContext {
         fn prefix(&self) -> &str {
             ID.as_str()
         }
 
         fn operations(&self) -> Vec<Operation<()>> {
-            bind_operations(ID, operations(), &self.0)
+            bind_operations(ID, operations(), self)
         }
 
         fn error_response(&self, error: EdgeError) -> Response {
-            errors::error_response(&self.0, &errors::from_edge(&error), None)
+            errors::error_response(self, &errors::from_edge(&error), None)
         }
 
         fn body_max(&self) -> usize {
@@ -218,7 +236,8 @@ mod adapter {
 
         #[test]
         fn the_books_worked_keys() {
-            let state = AgoraState::new(Settings::default(), &worked());
+            let settings = Settings::read(&mut Layers::new(rialto_config::Profile::Serve));
+            let state = AgoraState::new(settings, &worked());
             let hub = "did:key:z6MkshWLjEnbWLWHeQeFqmuLGuu45GiRuTykNCTWboBhBhnR";
             assert_eq!(state.signer.did(), hub);
             let native = "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f";

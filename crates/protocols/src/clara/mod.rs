@@ -33,9 +33,7 @@ mod translate;
 mod tests;
 
 #[cfg(feature = "server")]
-pub use record_writer::EventRecordWriter;
-#[cfg(feature = "server")]
-pub use settings::Settings;
+use settings::Settings;
 pub use wire::action::{Action, BridgedTopics, Strategy, Topics};
 pub use wire::error::{Failure, OrderError};
 pub use wire::message::{Dialect, IncomingMessage, Processes};
@@ -48,16 +46,22 @@ use std::sync::Arc;
 
 #[cfg(feature = "server")]
 use axum::response::{IntoResponse, Response};
+#[cfg(feature = "server")]
+use rialto_config::Layers;
 use rialto_core::alias::Protocol;
+#[cfg(feature = "server")]
+use rialto_core::market::Market;
 #[cfg(feature = "server")]
 use rialto_engine::{delivery::DeliveryEncoder, secret::HubSecret};
 
 #[cfg(feature = "server")]
 use crate::adapter::{
-    Api, EdgeError, HubContext, NewAgent, Operation, OperationInfo, ProtocolAdapter,
-    fidelity::FieldMap,
+    Api, EdgeError, HubContext, NewAgent, OpenProtocol, Operation, OperationInfo, ProtocolAdapter,
+    ProtocolContext,
+    fidelity::{FieldMap, JobMessages},
     naming,
     operation::{bind_operations, describe_operations},
+    settings::ProtocolSettings,
 };
 use crate::kit::ans104;
 
@@ -102,16 +106,16 @@ impl ProtocolAdapter for Clara {
         ID
     }
 
+    fn read_settings(&self, layers: &mut Layers<'_>) -> Arc<dyn ProtocolSettings> {
+        Arc::new(Settings::read(layers))
+    }
+
+    fn market(&self) -> Option<Market> {
+        Some(Market { protocol: ID, recorder: Arc::new(record_writer::EventRecordWriter) })
+    }
+
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, operations::operations())
-    }
-
-    fn delivery_encoder(&self, _: &HubContext) -> Arc<dyn DeliveryEncoder> {
-        Arc::new(delivery::NoDeliveries)
-    }
-
-    fn api(&self, context: &HubContext) -> Arc<dyn Api> {
-        Arc::new(ClaraApi(context.clone()))
     }
 
     fn field_map(&self) -> &'static dyn FieldMap {
@@ -128,18 +132,59 @@ impl ProtocolAdapter for Clara {
     }
 }
 
-/// The API of this protocol.
+/// The protocol's own state, shared by all its operations.
 #[cfg(feature = "server")]
-struct ClaraApi(HubContext);
+pub struct ClaraState {
+    pub settings: Settings,
+    /// The process ids that the market answers to.
+    pub processes: Processes,
+}
 
 #[cfg(feature = "server")]
-impl Api for ClaraApi {
+impl ClaraState {
+    /// Unless one is configured, the process id is derived from the hub's secret, so it is unique
+    /// to the hub and stays the same across restarts.
+    pub fn new(settings: Settings, secret: &HubSecret) -> Self {
+        let own = || ans104::ItemId(secret.derive("rialto clara process v1", "hub"));
+        let processes = Processes {
+            spec: settings.process_id.unwrap_or_else(own),
+            deployed: settings.deployed_process_id,
+        };
+        Self { settings, processes }
+    }
+}
+
+/// What the operations of this protocol get.
+#[cfg(feature = "server")]
+pub type ClaraContext = ProtocolContext<ClaraState>;
+
+#[cfg(feature = "server")]
+impl OpenProtocol for ClaraState {
+    fn adapter(&self) -> &'static dyn ProtocolAdapter {
+        &Clara
+    }
+
+    fn api(self: Arc<Self>, context: &HubContext) -> Arc<dyn Api> {
+        Arc::new(ProtocolContext::new(context, self))
+    }
+
+    fn delivery_encoder(self: Arc<Self>, _: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        Arc::new(delivery::NoDeliveries)
+    }
+
+    fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {
+        Box::new(ProtocolContext::new(context, self))
+    }
+}
+
+#[cfg(feature = "server")]
+impl Api for ClaraContext {
     fn prefix(&self) -> &str {
         ID.as_str()
     }
 
     fn operations(&self) -> Vec<Operation<()>> {
-        bind_operations(ID, operations::operations(), &self.0)
+        bind_operations(ID, operations::operations(), self)
     }
 
     fn error_response(&self, error: EdgeError) -> Response {

@@ -15,6 +15,7 @@ use rialto_core::market::{MarketOrder, MarketSubmission};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use super::ClaraContext;
 use super::errors::from_engine;
 use super::record_writer::{OrderRecordWriter, OrderReply, answer_result};
 use super::translate::{OrderPlan, PlanError, plan_order};
@@ -27,7 +28,7 @@ use crate::adapter::Access::{Public, Signed};
 use crate::adapter::operation::{delete, get, post};
 use crate::adapter::peer::Peer;
 use crate::adapter::request::{BodyBytes, PathParam};
-use crate::adapter::{HubContext, Operation, RowsRead};
+use crate::adapter::{Operation, RowsRead};
 use crate::kit::ans104::{Item, ItemId};
 
 /// The header with the id of the job that an answer is about (B18).
@@ -37,7 +38,7 @@ static DRY_RUNS: Semaphore = Semaphore::const_new(2);
 
 /// Every operation is served under its unit's name and directly under the prefix. Clients whose
 /// base URL ends in a slash send two slashes, so those paths are served, too.
-pub fn operations() -> Vec<Operation<HubContext>> {
+pub fn operations() -> Vec<Operation<ClaraContext>> {
     vec![
         get("", Public, overview).summary("Show the process id and the paths of its units"),
         post("", Signed, post_item).summary("Post a signed message"),
@@ -70,14 +71,14 @@ pub fn json_response(status: u16, text: String) -> Response {
 }
 
 /// The dialect of a process that the market answers to.
-fn find_dialect(context: &HubContext, process: Option<ItemId>) -> Result<Dialect, Failure> {
-    let dialect = process.and_then(|process| context.clara.processes.dialect(process));
+fn find_dialect(context: &ClaraContext, process: Option<ItemId>) -> Result<Dialect, Failure> {
+    let dialect = process.and_then(|process| context.state.processes.dialect(process));
     dialect.ok_or_else(Failure::unknown_process)
 }
 
 /// `POST /mu`: a signed item, or with a query the assignment of a known message.
 async fn post_item(
-    State(context): State<HubContext>,
+    State(context): State<ClaraContext>,
     Peer(peer): Peer,
     RawQuery(raw): RawQuery,
     BodyBytes(body): BodyBytes,
@@ -94,7 +95,7 @@ async fn post_item(
 }
 
 /// A known message can only be assigned to the process it was sent to.
-async fn assigned(context: &HubContext, message: ItemId, process: ItemId) -> HandlerResult {
+async fn assigned(context: &ClaraContext, message: ItemId, process: ItemId) -> HandlerResult {
     find_dialect(context, Some(process))?;
     let known = context.engine.claim_target(claim::market_order(ID, &message.to_string())).await;
     match known.map_err(from_engine)? {
@@ -105,7 +106,7 @@ async fn assigned(context: &HubContext, message: ItemId, process: ItemId) -> Han
 
 /// `POST` and `DELETE /mu/monitor/{process}`: no effect, because every process here runs by itself.
 async fn monitor(
-    State(context): State<HubContext>,
+    State(context): State<ClaraContext>,
     PathParam(process): PathParam,
 ) -> HandlerResult {
     find_dialect(&context, ItemId::read(&process))?;
@@ -113,8 +114,8 @@ async fn monitor(
 }
 
 /// `GET /clara`: the market's process id and the paths of its units.
-async fn overview(State(context): State<HubContext>) -> HandlerResult {
-    Ok(json_response(200, overview_body(context.clara.processes.spec)))
+async fn overview(State(context): State<ClaraContext>) -> HandlerResult {
+    Ok(json_response(200, overview_body(context.state.processes.spec)))
 }
 
 /// An item that was accepted.
@@ -126,7 +127,7 @@ struct AcceptedItem {
 
 /// Accepts an item.
 async fn accept_item(
-    context: &HubContext,
+    context: &ClaraContext,
     body: Bytes,
     from: Option<SocketAddr>,
 ) -> Result<AcceptedItem, Failure> {
@@ -152,7 +153,7 @@ async fn accept_item(
 }
 
 /// The job that an item opened, now or when it first arrived.
-async fn opened(context: &HubContext, id: ItemId) -> Result<Option<Uuid>, Failure> {
+async fn opened(context: &ClaraContext, id: ItemId) -> Result<Option<Uuid>, Failure> {
     let wanted = JobRef::Foreign { origin: ID, id: id.to_string() };
     let job = context.engine.find_job(&wanted).await.map_err(from_engine)?;
     Ok(job.map(|job| job.uuid))
@@ -160,7 +161,7 @@ async fn opened(context: &HubContext, id: ItemId) -> Result<Option<Uuid>, Failur
 
 /// `GET /cu/result/{id}?process-id=`.
 async fn get_result(
-    State(context): State<HubContext>,
+    State(context): State<ClaraContext>,
     PathParam(id): PathParam,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -172,7 +173,7 @@ async fn get_result(
 
 /// `GET /cu/results/{process}`.
 async fn list_results(
-    State(context): State<HubContext>,
+    State(context): State<ClaraContext>,
     PathParam(process): PathParam,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -187,7 +188,7 @@ async fn list_results(
 
 /// `POST /cu/dry-run?process-id=`.
 async fn dry_run(
-    State(context): State<HubContext>,
+    State(context): State<ClaraContext>,
     RawQuery(raw): RawQuery,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
@@ -196,7 +197,11 @@ async fn dry_run(
 }
 
 /// Evaluates a message without storing it: decided like any other, then discarded (R19).
-async fn evaluate_dry_run(context: &HubContext, raw: &str, body: &[u8]) -> Result<String, Failure> {
+async fn evaluate_dry_run(
+    context: &ClaraContext,
+    raw: &str,
+    body: &[u8],
+) -> Result<String, Failure> {
     let process = read_process(raw)?;
     let dialect = find_dialect(context, Some(process))?;
     let json = read_dry_run(body)?;
@@ -234,7 +239,7 @@ async fn evaluate_dry_run(context: &HubContext, raw: &str, body: &[u8]) -> Resul
 
 /// Plans the order of a message. An invalid order is recorded with its error.
 async fn plan(
-    context: &HubContext,
+    context: &ClaraContext,
     message: &IncomingMessage<'_>,
     dialect: Dialect,
 ) -> Result<OrderPlan, Failure> {

@@ -15,9 +15,9 @@ use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
 use super::ID;
+use super::OpenclawContext;
 use super::errors::{self, ErrorResponse};
 use super::wire::error::{Code, Failure};
-use crate::adapter::HubContext;
 use crate::adapter::caller::{Caller, KeyRejection};
 use crate::adapter::idempotency::{RequestIdempotency, principal};
 use crate::adapter::request::PathParam;
@@ -36,12 +36,12 @@ pub struct OptionalCaller {
 #[derive(Clone, Copy, Debug)]
 pub struct KnownCaller(pub OptionalCaller);
 
-impl FromRequestParts<HubContext> for OptionalCaller {
+impl FromRequestParts<OpenclawContext> for OptionalCaller {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &OpenclawContext,
     ) -> Result<Self, ErrorResponse> {
         let caller = Caller::authenticate(&context.engine, parts);
         let caller = caller.map_err(|bad| {
@@ -53,16 +53,16 @@ impl FromRequestParts<HubContext> for OptionalCaller {
         })?;
         let once = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
         let principal = principal(caller, &parts.extensions);
-        Ok(Self { caller, open: context.openclaw.settings.open, idempotency: once, principal })
+        Ok(Self { caller, open: context.state.settings.is_open(), idempotency: once, principal })
     }
 }
 
-impl FromRequestParts<HubContext> for KnownCaller {
+impl FromRequestParts<OpenclawContext> for KnownCaller {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &OpenclawContext,
     ) -> Result<Self, ErrorResponse> {
         let anyone = OptionalCaller::from_request_parts(parts, context).await?;
         anyone.require_known().map_err(|failure| ErrorResponse::new(context, failure))

@@ -20,6 +20,8 @@ mod matching;
 #[cfg(feature = "server")]
 mod operations;
 #[cfg(feature = "server")]
+mod reputation;
+#[cfg(feature = "server")]
 mod settings;
 #[cfg(feature = "server")]
 mod translate;
@@ -28,7 +30,7 @@ mod translate;
 mod tests;
 
 #[cfg(feature = "server")]
-pub use settings::Settings;
+use settings::Settings;
 pub use wire::error::{Code, Failure, Rejected};
 pub use wire::reputation::Score;
 pub use wire::{AnyMessage, Kind, Message};
@@ -40,22 +42,27 @@ use {
     self::delivery::update_poster::UpdatePoster,
     self::fields::OpenclawFieldMap,
     self::operations::operations,
+    self::reputation::PublishedScore,
     self::wire::Identity,
-    crate::adapter::fidelity::FieldMap,
+    crate::adapter::fidelity::{FieldMap, JobMessages},
     crate::adapter::idempotency::IdempotencyResponses,
     crate::adapter::operation::{bind_operations, describe_operations},
+    crate::adapter::settings::ProtocolSettings,
     crate::adapter::{
-        Api, BackgroundTask, EdgeError, HubContext, NewAgent, Operation, OperationInfo,
-        ProtocolAdapter, naming,
+        Api, BackgroundTask, EdgeError, HubContext, NewAgent, OpenProtocol, Operation,
+        OperationInfo, ProtocolAdapter, ProtocolContext, ScoreFuture, naming,
     },
     crate::kit::ijson,
     crate::kit::object::ObjectWriter,
     axum::response::Response,
-    rialto_core::agent::Agent,
+    rialto_config::Layers,
+    rialto_core::agent::{Agent, AgentState},
     rialto_core::id::AgentId,
     rialto_core::refusal::Refusal,
+    rialto_engine::Engine,
     rialto_engine::delivery::DeliveryEncoder,
     rialto_engine::secret::HubSecret,
+    serde_json::value::to_raw_value,
     std::collections::HashMap,
     std::sync::{Arc, RwLock},
     uuid::Uuid,
@@ -96,20 +103,12 @@ impl ProtocolAdapter for Openclaw {
         ID
     }
 
+    fn read_settings(&self, layers: &mut Layers<'_>) -> Arc<dyn ProtocolSettings> {
+        Arc::new(Settings::read(layers))
+    }
+
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, operations())
-    }
-
-    fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
-        delivery::delivery_encoder(context)
-    }
-
-    fn run_background_tasks(&self, context: &HubContext) -> BackgroundTask {
-        Box::pin(UpdatePoster::new(context.clone()).run())
-    }
-
-    fn api(&self, context: &HubContext) -> Arc<dyn Api> {
-        Arc::new(OpenclawApi(context.clone()))
     }
 
     fn field_map(&self) -> &'static dyn FieldMap {
@@ -117,46 +116,26 @@ impl ProtocolAdapter for Openclaw {
     }
 
     fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
-        let name = if taken {
-            naming::fallback_alias_uuid(secret, new.home, new.native)
-        } else {
-            naming::alias_uuid(new.home, new.native)
-        };
-        Some(name.to_string())
+        Some(naming::alias_text(secret, new, taken))
     }
 
     fn checks_input(&self) -> bool {
         true
     }
-
-    fn input_error(
-        &self,
-        context: &HubContext,
-        agent: &Arc<Agent>,
-        skill: &str,
-        input: &str,
-    ) -> Option<String> {
-        let broken = translate::input_violations(context, agent, skill, input);
-        (!broken.is_empty()).then(|| broken.join("; "))
-    }
 }
 
-/// The API of this protocol.
 #[cfg(feature = "server")]
-struct OpenclawApi(HubContext);
-
-#[cfg(feature = "server")]
-impl Api for OpenclawApi {
+impl Api for OpenclawContext {
     fn prefix(&self) -> &str {
         ID.as_str()
     }
 
     fn operations(&self) -> Vec<Operation<()>> {
-        bind_operations(ID, operations(), &self.0)
+        bind_operations(ID, operations(), self)
     }
 
     fn error_response(&self, error: EdgeError) -> Response {
-        errors::error_response(&self.0, &errors::from_edge(&error))
+        errors::error_response(self, &errors::from_edge(&error))
     }
 
     fn body_max(&self) -> usize {
@@ -169,27 +148,30 @@ impl Api for OpenclawApi {
 }
 
 #[cfg(feature = "server")]
-impl IdempotencyResponses for OpenclawApi {
+impl IdempotencyResponses for OpenclawContext {
     fn context(&self) -> &HubContext {
-        &self.0
+        self
     }
 
     fn invalid_key(&self) -> Response {
         let wrong = "Idempotency-Key must have 1 to 256 characters".to_owned();
-        errors::response_without_context(&Failure::with_violations(vec![wrong]))
+        errors::error_response(self, &Failure::with_violations(vec![wrong]))
     }
 
     fn body_mismatch(&self, body: &[u8]) -> Response {
         let text = "this Idempotency-Key was used with another body";
         let failure = Failure::new(Code::IdempotencyConflict, text);
-        errors::response_without_context(&match ijson::read(body) {
-            Ok(json) => failure.in_answer_to(&json),
-            Err(_) => failure,
-        })
+        errors::error_response(
+            self,
+            &match ijson::read(body) {
+                Ok(json) => failure.in_answer_to(&json),
+                Err(_) => failure,
+            },
+        )
     }
 
     fn storage_full(&self, refusal: &Refusal) -> Response {
-        errors::response_without_context(&errors::from_refusal(refusal))
+        errors::error_response(self, &errors::from_refusal(refusal))
     }
 
     fn redact_secrets(&self, body: &str) -> String {
@@ -270,5 +252,42 @@ impl OpenclawState {
             kept.identities.insert(agent.id, (agent.clone(), identity.clone()));
         }
         Some(identity)
+    }
+}
+
+/// What the operations of this protocol get.
+#[cfg(feature = "server")]
+pub type OpenclawContext = ProtocolContext<OpenclawState>;
+
+#[cfg(feature = "server")]
+impl OpenProtocol for OpenclawState {
+    fn adapter(&self) -> &'static dyn ProtocolAdapter {
+        &Openclaw
+    }
+
+    fn api(self: Arc<Self>, context: &HubContext) -> Arc<dyn Api> {
+        Arc::new(ProtocolContext::new(context, self))
+    }
+
+    fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        delivery::delivery_encoder(&ProtocolContext::new(context, self))
+    }
+
+    fn run_background_tasks(self: Arc<Self>, context: &HubContext) -> BackgroundTask {
+        Box::pin(UpdatePoster::new(ProtocolContext::new(context, self)).run())
+    }
+
+    fn published_score<'a>(&'a self, _: &'a Engine, agent: &'a AgentState) -> ScoreFuture<'a> {
+        let score = PublishedScore::new(agent, self.settings.response_scale);
+        Box::pin(std::future::ready(Ok(to_raw_value(&score).ok())))
+    }
+
+    fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {
+        Box::new(ProtocolContext::new(context, self))
+    }
+
+    fn input_error(&self, agent: &Arc<Agent>, skill: &str, input: &str) -> Option<String> {
+        let violations = translate::input_violations(self, agent, skill, input);
+        (!violations.is_empty()).then(|| violations.join("; "))
     }
 }

@@ -19,9 +19,9 @@ use sha2::Sha256;
 use uuid::Uuid;
 
 use super::ID;
+use super::RegistryContext;
 use super::errors::{self, Failure, RequestKind};
 use super::wire::reserved_prefix;
-use crate::adapter::HubContext;
 use crate::adapter::caller::{Caller, KeyRejection};
 use crate::adapter::idempotency::RequestIdempotency;
 
@@ -40,10 +40,13 @@ pub struct OptionalCaller {
 #[derive(Clone, Copy, Debug)]
 pub struct KnownCaller(pub OptionalCaller);
 
-impl FromRequestParts<HubContext> for OptionalCaller {
+impl FromRequestParts<RegistryContext> for OptionalCaller {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, context: &HubContext) -> Result<Self, Failure> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &RegistryContext,
+    ) -> Result<Self, Failure> {
         let caller = Caller::authenticate(&context.engine, parts);
         let caller = caller.map_err(|bad| match bad {
             KeyRejection::Unknown => Failure::unauthorized(),
@@ -52,14 +55,17 @@ impl FromRequestParts<HubContext> for OptionalCaller {
             }
         })?;
         let once = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
-        Ok(Self { caller, open: context.settings.registry.open, idempotency: once })
+        Ok(Self { caller, open: context.state.settings.is_open(), idempotency: once })
     }
 }
 
-impl FromRequestParts<HubContext> for KnownCaller {
+impl FromRequestParts<RegistryContext> for KnownCaller {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, context: &HubContext) -> Result<Self, Failure> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &RegistryContext,
+    ) -> Result<Self, Failure> {
         let anyone = OptionalCaller::from_request_parts(parts, context).await?;
         match anyone.caller {
             Caller::Anonymous if !anyone.open => Err(Failure::unauthorized()),

@@ -19,6 +19,8 @@ use crate::adapter::HubContext;
 use crate::adapter::input_check::{self, InputCheck};
 use crate::kit::ijson;
 
+/// How long an assigned worker may be silent, unless the operator sets it.
+const LEASE: Millis = Millis::minutes(10);
 /// An unfinished job expires after this time, whatever its workers do.
 pub const JOB_LIFETIME: Millis = Millis::hours(24);
 
@@ -62,8 +64,8 @@ pub async fn open_job(
     let (names, input) = ([order.request.skill_name.as_str()], &order.request.input_data);
     let wanted = InputCheck { origin: ID, skill_names: &names, agent: order.worker, input };
     let unfit = input_check::find_unfit_agents(context, &wanted).await;
-    let (settings, now) = (&context.settings.registry, context.engine.now());
-    let command = translate::open_job(order, fresh, unfit, settings, now);
+    let (lease, now) = (context.settings.lease_or(LEASE), context.engine.now());
+    let command = translate::open_job(order, fresh, unfit, lease, now);
     match context.engine.run_once(command, once).await?.answer {
         Answer::Job { job, .. } => Ok(job),
         _ => Err(Refusal::NotFound.into()),

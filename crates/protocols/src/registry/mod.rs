@@ -18,7 +18,9 @@ pub mod job;
 #[cfg(feature = "server")]
 mod operations;
 #[cfg(feature = "server")]
-pub mod owners;
+mod owners;
+#[cfg(feature = "server")]
+mod reputation;
 #[cfg(feature = "server")]
 mod settings;
 #[cfg(all(test, feature = "server"))]
@@ -33,24 +35,30 @@ use {
     self::errors::Failure,
     self::fields::RegistryFieldMap,
     self::operations::operations,
-    crate::adapter::fidelity::FieldMap,
+    self::reputation::PublishedScore,
+    crate::adapter::fidelity::{FieldMap, JobMessages},
     crate::adapter::idempotency::IdempotencyResponses,
     crate::adapter::operation::{bind_operations, describe_operations},
+    crate::adapter::settings::ProtocolSettings,
     crate::adapter::{
-        Api, EdgeError, HubContext, NewAgent, Operation, OperationInfo, ProtocolAdapter, naming,
+        Api, EdgeError, HubContext, NewAgent, OpenProtocol, Operation, OperationInfo,
+        ProtocolAdapter, ProtocolContext, ScoreFuture, naming,
     },
     crate::kit::ijson,
     axum::response::{IntoResponse, Response},
+    rialto_config::Layers,
+    rialto_core::agent::AgentState,
     rialto_core::refusal::Refusal,
+    rialto_engine::Engine,
     rialto_engine::delivery::DeliveryEncoder,
     rialto_engine::secret::HubSecret,
-    serde_json::value::RawValue,
+    serde_json::value::{RawValue, to_raw_value},
     std::collections::BTreeMap,
     std::sync::Arc,
 };
 
 #[cfg(feature = "server")]
-pub use settings::Settings;
+use settings::Settings;
 
 /// The protocol's id.
 pub const ID: Protocol = Protocol::new("registry");
@@ -65,44 +73,71 @@ impl ProtocolAdapter for Registry {
         ID
     }
 
+    fn read_settings(&self, layers: &mut Layers<'_>) -> Arc<dyn ProtocolSettings> {
+        Arc::new(Settings::read(layers))
+    }
+
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, operations())
     }
 
-    fn delivery_encoder(&self, hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {
-        Arc::new(RegistryEncoder { context: hub_context.clone() })
+    fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
+        Some(naming::alias_text(secret, new, taken))
     }
 
-    fn api(&self, context: &HubContext) -> Arc<dyn Api> {
-        Arc::new(RegistryApi(context.clone()))
+    fn owner_skeletons(&self, name: &str) -> Vec<String> {
+        owners::owner_skeletons(name)
     }
 
     fn field_map(&self) -> &'static dyn FieldMap {
         &RegistryFieldMap
     }
+}
 
-    fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
-        let name = if taken {
-            naming::fallback_alias_uuid(secret, new.home, new.native)
-        } else {
-            naming::alias_uuid(new.home, new.native)
-        };
-        Some(name.to_string())
+/// The protocol's own state, shared by all its operations.
+#[cfg(feature = "server")]
+pub struct RegistryState {
+    pub settings: Settings,
+}
+
+/// What the operations of this protocol get.
+#[cfg(feature = "server")]
+pub type RegistryContext = ProtocolContext<RegistryState>;
+
+#[cfg(feature = "server")]
+impl OpenProtocol for RegistryState {
+    fn adapter(&self) -> &'static dyn ProtocolAdapter {
+        &Registry
+    }
+
+    fn api(self: Arc<Self>, context: &HubContext) -> Arc<dyn Api> {
+        Arc::new(ProtocolContext::new(context, self))
+    }
+
+    fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        Arc::new(RegistryEncoder { context: ProtocolContext::new(context, self) })
+    }
+
+    fn published_score<'a>(&'a self, engine: &'a Engine, agent: &'a AgentState) -> ScoreFuture<'a> {
+        Box::pin(async move {
+            let score = PublishedScore::load(engine, agent).await?;
+            Ok(to_raw_value(&score).ok())
+        })
+    }
+
+    fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {
+        Box::new(ProtocolContext::new(context, self))
     }
 }
 
-/// The API of this protocol.
 #[cfg(feature = "server")]
-struct RegistryApi(HubContext);
-
-#[cfg(feature = "server")]
-impl Api for RegistryApi {
+impl Api for RegistryContext {
     fn prefix(&self) -> &str {
         ID.as_str()
     }
 
     fn operations(&self) -> Vec<Operation<()>> {
-        bind_operations(ID, operations(), &self.0)
+        bind_operations(ID, operations(), self)
     }
 
     fn error_response(&self, error: EdgeError) -> Response {
@@ -119,9 +154,9 @@ impl Api for RegistryApi {
 }
 
 #[cfg(feature = "server")]
-impl IdempotencyResponses for RegistryApi {
+impl IdempotencyResponses for RegistryContext {
     fn context(&self) -> &HubContext {
-        &self.0
+        self
     }
 
     fn invalid_key(&self) -> Response {

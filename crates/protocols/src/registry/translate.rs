@@ -26,8 +26,8 @@ use super::wire::{
     CURRENCY, DECIMALS, JobPost, JobStatus, PassthroughMembers, RegisterBody, ResultPost,
     SkillOffer, TransferPost,
 };
-use super::{ID, Settings};
-use crate::adapter::{HubContext, bridge, fidelity};
+use super::{ID, RegistryContext};
+use crate::adapter::{bridge, fidelity};
 use crate::kit::{raw_json, rfc3339};
 
 /// Amounts here have two decimals.
@@ -95,7 +95,7 @@ pub fn open_job(
     order: JobOrder,
     fresh: GeneratedIds,
     unfit: Vec<UnfitAgent>,
-    settings: &Settings,
+    lease: Millis,
     now: Timestamp,
 ) -> Command {
     let JobOrder { request: wire, requester, worker, preferences: wishes } = order;
@@ -127,7 +127,7 @@ pub fn open_job(
             ..Policy::default()
         },
         deadline: wishes.deadline.unwrap_or(now.plus(JOB_LIFETIME)),
-        lease: settings.lease,
+        lease,
         wanted_by: None,
         priority: DEFAULT_PRIORITY,
         callback: wire.callback_url,
@@ -303,7 +303,7 @@ pub struct ForwardedJob {
     pub more: BTreeMap<String, Box<RawValue>>,
 }
 
-pub fn forward_job(context: &HubContext, world: &World, job: &Job) -> ForwardedJob {
+pub fn forward_job(context: &RegistryContext, world: &World, job: &Job) -> ForwardedJob {
     let native = job.origin == ID;
     let agreed = job.assignment.map_or(job.budget, |turn| turn.price);
     // What another protocol stores there is not for this one's agents, except members that protocol

@@ -10,9 +10,9 @@ use rialto_core::world::World;
 use rialto_engine::keys::{Key, parse_bearer};
 use rialto_engine::{Engine, Idempotency};
 
+use super::RelayContext;
 use super::errors::{self, ErrorResponse, error_response};
 use super::{Code, Failure, ID};
-use crate::adapter::HubContext;
 use crate::adapter::caller::Caller;
 use crate::adapter::idempotency::RequestIdempotency;
 
@@ -48,18 +48,18 @@ pub struct AgentOrOperator {
 pub struct PresentedKey(pub Option<Key>);
 
 /// A message refused because of its key gets the same form as any rejected message.
-fn refuse_at(context: &HubContext, parts: &Parts, failure: Failure) -> ErrorResponse {
+fn refuse_at(context: &RelayContext, parts: &Parts, failure: Failure) -> ErrorResponse {
     let refused = error_response(context, failure);
     let is_message = parts.uri.path().trim_start_matches("/relay") == "/messages";
     if is_message { refused.into_rejected_message() } else { refused }
 }
 
-impl FromRequestParts<HubContext> for OptionalCaller {
+impl FromRequestParts<RelayContext> for OptionalCaller {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &RelayContext,
     ) -> Result<Self, ErrorResponse> {
         let caller = Caller::authenticate(&context.engine, parts);
         let caller =
@@ -69,12 +69,12 @@ impl FromRequestParts<HubContext> for OptionalCaller {
     }
 }
 
-impl FromRequestParts<HubContext> for AgentOrOperator {
+impl FromRequestParts<RelayContext> for AgentOrOperator {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &RelayContext,
     ) -> Result<Self, ErrorResponse> {
         let OptionalCaller { caller, idempotency: once } =
             OptionalCaller::from_request_parts(parts, context).await?;
@@ -88,12 +88,12 @@ impl FromRequestParts<HubContext> for AgentOrOperator {
     }
 }
 
-impl FromRequestParts<HubContext> for AgentCaller {
+impl FromRequestParts<RelayContext> for AgentCaller {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &RelayContext,
     ) -> Result<Self, ErrorResponse> {
         let AgentOrOperator { agent, once } =
             AgentOrOperator::from_request_parts(parts, context).await?;
@@ -103,12 +103,12 @@ impl FromRequestParts<HubContext> for AgentCaller {
     }
 }
 
-impl FromRequestParts<HubContext> for OperatorCaller {
+impl FromRequestParts<RelayContext> for OperatorCaller {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &RelayContext,
     ) -> Result<Self, ErrorResponse> {
         let AgentOrOperator { agent, once } =
             AgentOrOperator::from_request_parts(parts, context).await?;
@@ -120,12 +120,12 @@ impl FromRequestParts<HubContext> for OperatorCaller {
     }
 }
 
-impl FromRequestParts<HubContext> for PresentedKey {
+impl FromRequestParts<RelayContext> for PresentedKey {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        _: &HubContext,
+        _: &RelayContext,
     ) -> Result<Self, Self::Rejection> {
         Ok(Self(key(&parts.headers)))
     }

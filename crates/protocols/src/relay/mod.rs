@@ -31,7 +31,7 @@ mod translate;
 mod tests;
 
 #[cfg(feature = "server")]
-pub use settings::Settings;
+use settings::Settings;
 pub use wire::a2a::EnvelopeFormat;
 pub use wire::address::{Address, BadAddress};
 pub use wire::agent_card::AgentCard;
@@ -42,11 +42,13 @@ pub use wire::response::{DeliveryOutcome, DeliveryReport, Failure};
 use rialto_core::alias::Protocol;
 #[cfg(feature = "server")]
 use {
-    crate::adapter::fidelity::FieldMap,
+    crate::adapter::fidelity::{FieldMap, JobMessages},
     crate::adapter::idempotency::IdempotencyResponses,
     crate::adapter::operation::{bind_operations, describe_operations},
+    crate::adapter::settings::ProtocolSettings,
     crate::adapter::{
-        Api, EdgeError, HubContext, NewAgent, Operation, OperationInfo, ProtocolAdapter, naming,
+        Api, EdgeError, HubContext, NewAgent, OpenProtocol, Operation, OperationInfo,
+        ProtocolAdapter, ProtocolContext, naming,
     },
     crate::kit::ijson,
     axum::response::{IntoResponse, Response},
@@ -56,10 +58,12 @@ use {
     loop_guard::LoopGuard,
     message::TraceIds,
     operations::operations,
+    rialto_config::Layers,
     rialto_core::notice::Notice,
     rialto_core::refusal::Refusal,
     rialto_core::time::Timestamp,
     rialto_engine::delivery::DeliveryEncoder,
+    rialto_engine::keys::KeyPrefix,
     rialto_engine::secret::HubSecret,
     std::sync::Arc,
     std::sync::atomic::{AtomicU64, Ordering},
@@ -71,6 +75,9 @@ use {
 pub const ID: Protocol = Protocol::new("relay");
 /// The version of envelopes and of the transport.
 pub const VERSION: &str = "0.4";
+/// What the keys of its agents begin with.
+#[cfg(feature = "server")]
+const KEY_PREFIX: KeyPrefix = KeyPrefix::new(*b"ca_");
 /// The longest body (R87).
 #[cfg(feature = "server")]
 const BODY_MAX: usize = 65_536;
@@ -89,16 +96,12 @@ impl ProtocolAdapter for Relay {
         ID
     }
 
+    fn read_settings(&self, layers: &mut Layers<'_>) -> Arc<dyn ProtocolSettings> {
+        Arc::new(Settings::read(layers))
+    }
+
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, operations())
-    }
-
-    fn delivery_encoder(&self, hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {
-        Arc::new(RelayEncoder { context: hub_context.clone() })
-    }
-
-    fn api(&self, context: &HubContext) -> Arc<dyn Api> {
-        Arc::new(RelayApi(context.clone()))
     }
 
     fn held_until(&self, notice: &Notice, now: Timestamp) -> Option<Timestamp> {
@@ -115,29 +118,18 @@ impl ProtocolAdapter for Relay {
     }
 }
 
-/// The API of this protocol.
 #[cfg(feature = "server")]
-struct RelayApi(HubContext);
-
-#[cfg(feature = "server")]
-impl RelayApi {
-    fn failure(&self, failure: Failure) -> Response {
-        errors::error_response(&self.0, failure).into_response()
-    }
-}
-
-#[cfg(feature = "server")]
-impl Api for RelayApi {
+impl Api for RelayContext {
     fn prefix(&self) -> &str {
         ID.as_str()
     }
 
     fn operations(&self) -> Vec<Operation<()>> {
-        bind_operations(ID, operations(), &self.0)
+        bind_operations(ID, operations(), self)
     }
 
     fn error_response(&self, error: EdgeError) -> Response {
-        self.failure(errors::from_edge(&error))
+        errors::error_response(self, errors::from_edge(&error)).into_response()
     }
 
     fn body_max(&self) -> usize {
@@ -154,27 +146,29 @@ impl Api for RelayApi {
 }
 
 #[cfg(feature = "server")]
-impl IdempotencyResponses for RelayApi {
+impl IdempotencyResponses for RelayContext {
     fn context(&self) -> &HubContext {
-        &self.0
+        self
     }
 
     fn invalid_key(&self) -> Response {
-        self.failure(Failure {
+        let failure = Failure {
             field: Some("Idempotency-Key".into()),
             example: Some(example_for("Idempotency-Key").into()),
             ..Failure::new(Code::Validation, "Idempotency-Key must have 1 to 256 characters")
-        })
+        };
+        errors::error_response(self, failure).into_response()
     }
 
     fn body_mismatch(&self, _: &[u8]) -> Response {
         let text = "this Idempotency-Key was used with another body; use a new one";
-        self.failure(Failure::new(Code::IdempotencyConflict, text))
+        errors::error_response(self, Failure::new(Code::IdempotencyConflict, text)).into_response()
     }
 
     fn storage_full(&self, refusal: &Refusal) -> Response {
         let field = Some("Idempotency-Key".into());
-        self.failure(Failure { field, ..errors::from_refusal(refusal) })
+        let failure = Failure { field, ..errors::from_refusal(refusal) };
+        errors::error_response(self, failure).into_response()
     }
 
     fn redact_secrets(&self, body: &str) -> String {
@@ -226,6 +220,29 @@ impl RelayState {
             delivery_counts: DeliveryCounts::default(),
             started: Instant::now(),
         }
+    }
+}
+
+/// What the operations of this protocol get.
+#[cfg(feature = "server")]
+pub type RelayContext = ProtocolContext<RelayState>;
+
+#[cfg(feature = "server")]
+impl OpenProtocol for RelayState {
+    fn adapter(&self) -> &'static dyn ProtocolAdapter {
+        &Relay
+    }
+
+    fn api(self: Arc<Self>, context: &HubContext) -> Arc<dyn Api> {
+        Arc::new(ProtocolContext::new(context, self))
+    }
+
+    fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        Arc::new(RelayEncoder { context: ProtocolContext::new(context, self) })
+    }
+
+    fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {
+        Box::new(ProtocolContext::new(context, self))
     }
 }
 

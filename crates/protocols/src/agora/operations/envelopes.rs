@@ -12,11 +12,11 @@ use rialto_core::job::{Job, request};
 use rialto_core::notice::{Notice, NoticeKind};
 
 use super::{json_response, malformed, query};
-use crate::adapter::HubContext;
 use crate::adapter::inbox_stream::load_jobs;
 use crate::adapter::peer::Peer;
 use crate::adapter::request::{BodyBytes, PathParam};
 use crate::adapter::shutdown::Shutdown;
+use crate::agora::AgoraContext;
 use crate::agora::delivery::notice_envelope_among;
 use crate::agora::envelope::{AcceptedEnvelope, EnvelopeSource, accept_envelope, request_id_of};
 use crate::agora::errors::{ErrorResponse, HandlerResult};
@@ -36,7 +36,7 @@ const JOB_HEADER: &str = "rialto-job";
 
 /// `POST /envelopes` and `POST /agora`: any signed envelope.
 pub async fn post_envelope(
-    State(context): State<HubContext>,
+    State(context): State<AgoraContext>,
     Peer(peer): Peer,
     stopping: Shutdown,
     RawQuery(raw): RawQuery,
@@ -48,7 +48,7 @@ pub async fn post_envelope(
 
 /// `POST /agents/{id}`: an envelope for the agent that the path names.
 pub async fn post_envelope_to_agent(
-    State(context): State<HubContext>,
+    State(context): State<AgoraContext>,
     PathParam(id): PathParam,
     Peer(peer): Peer,
     stopping: Shutdown,
@@ -67,7 +67,7 @@ pub fn agent_not_found() -> Failure {
 }
 
 async fn answer(
-    context: &HubContext,
+    context: &AgoraContext,
     raw: Option<&str>,
     stopping: Shutdown,
     body: &[u8],
@@ -108,7 +108,7 @@ fn mark(answer: &mut Response, job: Option<uuid::Uuid>) {
 
 /// The first envelope that answers, as it was signed. It also stays in the inbox.
 async fn heard(
-    context: &HubContext,
+    context: &AgoraContext,
     taken: &AcceptedEnvelope,
     mut stopping: Shutdown,
 ) -> Option<String> {
@@ -139,14 +139,14 @@ async fn heard(
 }
 
 /// The request with the id that its requester gave it.
-async fn own_job(context: &HubContext, by: AgentId, id: &str) -> Option<Arc<Job>> {
+async fn own_job(context: &AgoraContext, by: AgentId, id: &str) -> Option<Arc<Job>> {
     let (origin, id) =
         context.engine.with_world(|world| request::requester_job_name(world, by, id))?;
     context.engine.find_job(&JobRef::Foreign { origin, id }).await.ok().flatten()
 }
 
 async fn answering(
-    context: &HubContext,
+    context: &AgoraContext,
     page: Vec<Notice>,
     request_id: &str,
     own: &Job,

@@ -16,13 +16,14 @@ use super::errors::ErrorResponse;
 use super::wire::error::Failure;
 use super::wire::responses::HubInfo;
 use crate::adapter::Access::{Inbox, Public, Signed};
+use crate::adapter::Operation;
 use crate::adapter::operation::{get, post};
-use crate::adapter::{HubContext, Operation};
+use crate::agora::AgoraContext;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 
 /// The operations of the protocol.
-pub fn operations() -> Vec<Operation<HubContext>> {
+pub fn operations() -> Vec<Operation<AgoraContext>> {
     vec![
         get("", Public, show_hub).summary("Show hub key and endpoints"),
         post("", Signed, envelopes::post_envelope).summary("Send a signed envelope"),
@@ -62,7 +63,7 @@ fn websocket_url(hub_url: &str) -> String {
 }
 
 /// `GET /agora`: the hub's key and its endpoints.
-async fn show_hub(State(context): State<HubContext>) -> Response {
+async fn show_hub(State(context): State<AgoraContext>) -> Response {
     let url = |(name, path): (&str, &str)| {
         let base = if name == WEBSOCKET {
             websocket_url(&context.hub_url)
@@ -73,19 +74,19 @@ async fn show_hub(State(context): State<HubContext>) -> Response {
     };
     let about = HubInfo {
         protocol: VERSION.to_owned(),
-        hub: context.agora.signer.did().to_owned(),
-        window_ms: context.agora.settings.window.0,
+        hub: context.state.signer.did().to_owned(),
+        window_ms: context.state.settings.window.0,
         endpoints: ENDPOINTS.into_iter().map(url).collect(),
     };
     json_response(200, serde_json::to_string(&about).unwrap_or_default())
 }
 
 /// The query of a URL.
-fn query(context: &HubContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
+fn query(context: &AgoraContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
     Query::read(raw.unwrap_or_default()).map_err(|bad| malformed(context, bad))
 }
 
-fn malformed(context: &HubContext, bad: Malformed) -> ErrorResponse {
+fn malformed(context: &AgoraContext, bad: Malformed) -> ErrorResponse {
     ErrorResponse::new(context, Failure::from(bad))
 }
 
