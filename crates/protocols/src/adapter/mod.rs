@@ -11,6 +11,7 @@ pub mod idempotency;
 pub mod inbox_stream;
 pub mod input_check;
 pub mod naming;
+pub mod open_job;
 pub mod operation;
 pub mod peer;
 pub mod request;
@@ -30,6 +31,7 @@ use rialto_core::alias::Protocol;
 use rialto_core::command::Command;
 use rialto_core::confusables::Confusables;
 use rialto_core::id::AgentId;
+use rialto_core::job::Cause;
 use rialto_core::market::Market;
 use rialto_core::notice::Notice;
 use rialto_core::time::Timestamp;
@@ -110,6 +112,16 @@ pub trait ProtocolAdapter: Send + Sync {
     /// Its operations, for the API document and tests.
     fn operations(&self) -> Vec<OperationInfo>;
 
+    /// Whether jobs that are opened at the hub's own API are jobs of this protocol. One is.
+    fn is_api_protocol(&self) -> bool {
+        false
+    }
+
+    /// What a failure code of its workers means; an unknown code is an execution error.
+    fn cause_of_code(&self, _code: &str) -> Cause {
+        Cause::Execution
+    }
+
     /// The alias it gives a new agent of any protocol; a different one if the first is taken.
     fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String>;
 
@@ -188,6 +200,12 @@ pub fn confusables() -> Confusables {
             adapter.map_or_else(Vec::new, |adapter| adapter.agent_skeletons(native))
         },
     }
+}
+
+/// The protocol of jobs that are opened at the hub's own API.
+pub fn api_protocol() -> &'static dyn ProtocolAdapter {
+    let mut all = crate::ALL.iter().copied();
+    all.find(|adapter| adapter.is_api_protocol()).expect("one protocol of the list says so")
 }
 
 /// The delivery encoders of all protocols.

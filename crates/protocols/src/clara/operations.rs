@@ -25,14 +25,13 @@ use super::wire::result::{
 };
 use super::{Dialect, Failure, ID, IncomingMessage, Paging, auth, results};
 use crate::adapter::Access::{Public, Signed};
+use crate::adapter::open_job::set_job_header;
 use crate::adapter::operation::{delete, get, post};
 use crate::adapter::peer::Peer;
 use crate::adapter::request::{BodyBytes, PathParam};
 use crate::adapter::{Operation, RowsRead};
 use crate::kit::ans104::{Item, ItemId};
 
-/// The header with the id of the job that an answer is about (B18).
-const JOB_HEADER: &str = "rialto-job";
 /// The most dry-runs decided at the same time; more wait.
 static DRY_RUNS: Semaphore = Semaphore::const_new(2);
 
@@ -88,9 +87,7 @@ async fn post_item(
     }
     let taken = accept_item(&context, body, peer).await?;
     let mut answer = json_response(202, message_accepted_body(taken.id));
-    if let Some(value) = taken.job.and_then(|job| HeaderValue::from_str(&job.to_string()).ok()) {
-        answer.headers_mut().insert(JOB_HEADER, value);
-    }
+    set_job_header(&mut answer, taken.job);
     Ok(answer)
 }
 

@@ -23,8 +23,6 @@ use crate::adapter::{EdgeError, HubContext};
 const AWAY_SECONDS: u32 = 60;
 /// When to retry an agent at capacity, or a requester with too few credits.
 const LATER_SECONDS: u32 = 30;
-/// The header with the id of the job that an answer is about (B18).
-pub const JOB_HEADER: &str = "rialto-job";
 
 /// The error for an engine failure.
 pub fn from_engine(failure: &EngineFailure) -> Failure {

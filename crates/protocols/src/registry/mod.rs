@@ -14,8 +14,6 @@ mod errors;
 #[cfg(feature = "server")]
 mod fields;
 #[cfg(feature = "server")]
-pub mod job;
-#[cfg(feature = "server")]
 mod operations;
 #[cfg(feature = "server")]
 mod owners;
@@ -48,6 +46,7 @@ use {
     axum::response::{IntoResponse, Response},
     rialto_config::Layers,
     rialto_core::agent::AgentState,
+    rialto_core::job::Cause,
     rialto_core::refusal::Refusal,
     rialto_engine::Engine,
     rialto_engine::delivery::DeliveryEncoder,
@@ -79,6 +78,14 @@ impl ProtocolAdapter for Registry {
 
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, operations())
+    }
+
+    fn is_api_protocol(&self) -> bool {
+        true
+    }
+
+    fn cause_of_code(&self, code: &str) -> Cause {
+        errors::cause_of_code(code)
     }
 
     fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {

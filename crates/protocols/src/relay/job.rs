@@ -34,11 +34,10 @@ use super::wire::work::WorkTerms;
 use super::{Code, DeliveryOutcome, DeliveryReport, Envelope, Failure, ID, InvalidBody};
 use crate::adapter::delivery_result::is_refusal_status;
 use crate::adapter::input_check::{self, InputCheck};
+use crate::adapter::open_job::set_job_header;
 use crate::kit::ijson;
 use crate::kit::object::ObjectWriter;
 
-/// The header with the id of the job that an answer is about (B18).
-const JOB_HEADER: &str = "rialto-job";
 /// How long an agent of another protocol may stay silent about a job, and how long a job lives,
 /// unless the operator sets it.
 const LEASE: Millis = Millis::minutes(10);
@@ -249,12 +248,9 @@ pub fn job_response(
         delivery.write(out)
     });
     let mut answer = json_response(delivery.status(), body);
-    let headers = answer.headers_mut();
-    if let Ok(id) = HeaderValue::from_str(&trace_id) {
-        headers.insert(JOB_HEADER, id);
-    }
+    set_job_header(&mut answer, job);
     if repeated {
-        headers.insert("idempotency-replayed", HeaderValue::from_static("true"));
+        answer.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
     }
     answer
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{RawQuery, State};
-use axum::http::HeaderValue;
 use axum::response::Response;
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
@@ -13,6 +12,7 @@ use rialto_core::notice::{Notice, NoticeKind};
 
 use super::{json_response, malformed, query};
 use crate::adapter::inbox_stream::load_jobs;
+use crate::adapter::open_job::set_job_header;
 use crate::adapter::peer::Peer;
 use crate::adapter::request::{BodyBytes, PathParam};
 use crate::adapter::shutdown::Shutdown;
@@ -30,9 +30,6 @@ const WAIT_MS_MAX: i64 = 30_000;
 /// How many notices a repeated request searches for its answer.
 const LOOK_BACK: u64 = 256;
 const PAGE: usize = 64;
-
-/// The header with the id of the job that an answer is about.
-const JOB_HEADER: &str = "rialto-job";
 
 /// `POST /envelopes` and `POST /agora`: any signed envelope.
 pub async fn post_envelope(
@@ -86,7 +83,7 @@ async fn answer(
         Some(envelope) => {
             let job = taken.job;
             let mut answer = json_response(200, envelope);
-            mark(&mut answer, job);
+            set_job_header(&mut answer, job);
             Ok(answer)
         }
         None => Ok(shown(taken)),
@@ -95,15 +92,8 @@ async fn answer(
 
 fn shown(taken: AcceptedEnvelope) -> Response {
     let mut answer = json_response(taken.status, taken.text);
-    mark(&mut answer, taken.job);
+    set_job_header(&mut answer, taken.job);
     answer
-}
-
-/// Adds the hub's id of the opened job (B18).
-fn mark(answer: &mut Response, job: Option<uuid::Uuid>) {
-    if let Some(value) = job.and_then(|job| HeaderValue::from_str(&job.to_string()).ok()) {
-        answer.headers_mut().insert(JOB_HEADER, value);
-    }
 }
 
 /// The first envelope that answers, as it was signed. It also stays in the inbox.

@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use super::{about, failed};
 use crate::adapter::bridge;
+use crate::adapter::open_job::set_job_header;
 use crate::adapter::request::BodyBytes;
 use crate::kit::ijson;
 use crate::kit::object::ObjectWriter;
@@ -349,12 +350,9 @@ fn response_for_job(
 }
 
 fn add_headers(answer: &mut Http, job: Option<Uuid>, other: bool) {
-    let headers = answer.headers_mut();
-    if let Some(value) = job.and_then(|job| HeaderValue::from_str(&job.to_string()).ok()) {
-        headers.insert(errors::JOB_HEADER, value);
-    }
+    set_job_header(answer, job);
     if other {
-        headers.insert(MISMATCH, HeaderValue::from_static("true"));
+        answer.headers_mut().insert(MISMATCH, HeaderValue::from_static("true"));
     }
 }
 

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::{HandlerResult, read_query};
 use crate::adapter::caller::Caller;
+use crate::adapter::open_job::{self, set_job_header};
 use crate::adapter::request::{BodyBytes, PathParam};
 use crate::adapter::{bridge, shown_jobs};
 use crate::kit::budget::ByteBudget;
@@ -24,8 +25,7 @@ use crate::registry::auth::{KnownCaller, identity_mismatch, native_agent};
 use crate::registry::errors::{
     Failure, JOB_EXAMPLE, RefusedJob, RequestKind, from_engine, json_response, with_body_example,
 };
-use crate::registry::job::{self, JobOrder, JobPreferences};
-use crate::registry::translate::{ForwardedJob, forward_job, job_status, result_body};
+use crate::registry::translate::{ForwardedJob, forward_job, job_request, job_status, result_body};
 use crate::registry::wire::{JobPost, JobStatus, read_path_uuid};
 
 /// How many jobs a worker gets at once.
@@ -110,14 +110,9 @@ async fn open(
         let blocked = |why| Failure::field("/callback_url", format!("callback_url {why}"));
         context.egress.check_url(url).map_err(blocked)?;
     }
-    let waits = wait.is_some_and(|wait| !wait.is_zero());
-    let order = JobOrder {
-        request: wire,
-        requester,
-        worker,
-        preferences: JobPreferences { requester_waits: waits, ..JobPreferences::default() },
-    };
-    let opened = job::open_job(context, order, known.0.idempotency).await;
+    let mut request = job_request(wire, requester, worker);
+    request.requester_waits = wait.is_some_and(|wait| !wait.is_zero());
+    let opened = open_job::open_job(context, ID, request, known.0.idempotency).await;
     let job = opened.map_err(|failure| from_engine(failure, RequestKind::Job))?;
     wait_and_respond(context, job, wait).await
 }
@@ -163,21 +158,8 @@ async fn wait_and_respond(
         let now = now.map_err(|failure| from_engine(failure, RequestKind::Job))?;
         job = now.ok_or_else(Failure::not_found)?;
     }
-    if !job.state.is_final() && !job.pending {
-        let marked = context.engine.run(Command::MarkPending { job: job.id }).await;
-        match marked {
-            Ok(Answer::Job { job: now, .. }) => job = now,
-            // It ended just before it was marked as pending.
-            _ => {
-                let now = context.engine.load_job(job.id).await;
-                let now = now.map_err(|failure| from_engine(failure, RequestKind::Job))?;
-                job = now.ok_or_else(Failure::not_found)?;
-            }
-        }
-    }
-    if job.state == JobState::Withdrawn {
-        return Err(Failure::offline());
-    }
+    let settled = open_job::settle(&context.engine, job).await;
+    let job = settled.map_err(|failure| from_engine(failure, RequestKind::Job))?;
     Ok(job_response(context, &job, result_status(&job)))
 }
 
@@ -198,9 +180,7 @@ fn result_status(job: &Job) -> u16 {
 fn job_response(context: &RegistryContext, job: &Job, status: u16) -> Response {
     let mut answer =
         context.engine.with_world(|world| json_response(status, &result_body(world, job)));
-    if let Ok(id) = job.uuid.to_string().parse() {
-        answer.headers_mut().insert("rialto-job", id);
-    }
+    set_job_header(&mut answer, job.uuid);
     answer
 }
 
