@@ -7,7 +7,7 @@ use rialto_core::answer::Answer;
 use rialto_core::command::{Actor, Command, Registration};
 use rialto_core::money::Credits;
 use rialto_engine::Engine;
-use rialto_engine::keys::{Key, KeyKind};
+use rialto_engine::keys::{Key, KeyPrefix};
 use rialto_protocols::registry::ID;
 use uuid::Uuid;
 
@@ -33,7 +33,7 @@ pub async fn register_agent(
     sells: Option<SkillPrice>,
 ) -> io::Result<BenchAgent> {
     let id = engine.random().new_uuid();
-    let key = Key::from_random(KeyKind::Registry, engine.random().new_key_bytes());
+    let key = Key::from_random(KeyPrefix::AGENT, engine.random().new_key_bytes());
     let skill = |sells: SkillPrice| Skill {
         name: sells.skill,
         price: sells.price,

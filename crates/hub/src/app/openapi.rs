@@ -4,12 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use rialto_protocols::ALL;
 use rialto_protocols::adapter::operation::{
-    EVENT_STREAM, ErrorInfo, JSON, ResponseInfo, SchemaFn, build_router, get,
+    EVENT_STREAM, ErrorInfo, JSON, ResponseInfo, SchemaFn, get,
 };
 use rialto_protocols::adapter::{Access, Operation, OperationInfo};
 use rialto_protocols::kit::api_doc::AnyObject;
@@ -33,11 +32,13 @@ const METHOD_NOT_ALLOWED: u16 = 405;
 pub fn operations() -> Vec<OperationInfo> {
     let protocols = ALL.iter().flat_map(|adapter| adapter.operations());
     let v1 = v1::operations().into_iter().map(|operation| operation.info);
-    let own = table().into_iter().map(|operation| operation.info);
-    protocols.chain(v1).chain(probes::operations()).chain(own).collect()
+    let probes = probes::operations().into_iter().map(|operation| operation.info);
+    let own = own_operations().into_iter().map(|operation| operation.info);
+    protocols.chain(v1).chain(probes).chain(own).collect()
 }
 
-fn table() -> Vec<Operation<Arc<str>>> {
+/// The operation that shows the document. Its state is the text.
+pub fn own_operations() -> Vec<Operation<Arc<str>>> {
     let document = get("/openapi.json", Access::Public, show_document);
     vec![document.summary("This OpenAPI document").responds::<AnyObject>(200, "The document")]
 }
@@ -46,9 +47,9 @@ async fn show_document(State(text): State<Arc<str>>) -> Response {
     ([(http::header::CONTENT_TYPE, JSON)], text.to_string()).into_response()
 }
 
-pub fn routes() -> Router {
-    // The tables do not change while the hub runs.
-    build_router(table().into_iter(), Arc::from(openapi_document().to_string()))
+/// The document as text. The tables do not change while the hub runs.
+pub fn document_text() -> Arc<str> {
+    Arc::from(openapi_document().to_string())
 }
 
 /// The document in OpenAPI 3.1.

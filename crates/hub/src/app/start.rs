@@ -9,13 +9,12 @@ use std::thread::JoinHandle;
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
 use rialto_core::idempotency::SavedSize;
-use rialto_core::market::Market;
 use rialto_core::world::Rules;
 use rialto_core::world::footprint::MemoryLimits;
 use rialto_engine::clock::{Clock, SystemClock};
 use rialto_engine::delivery::Deliverer;
 use rialto_engine::delivery::egress::{Egress, EgressError, EgressSettings};
-use rialto_engine::keys::{Key, KeyKind};
+use rialto_engine::keys::{Key, KeyPrefix};
 use rialto_engine::permissions;
 use rialto_engine::random::{OsRandom, RandomSource};
 use rialto_engine::secret::{HubSecret, SecretError};
@@ -23,14 +22,14 @@ use rialto_engine::store::memory::MemoryStore;
 use rialto_engine::store::sqlite::SqliteStore;
 use rialto_engine::store::{Store, StoreError};
 use rialto_engine::{Engine, EngineParts, Failure, RunningEngine};
-use rialto_protocols::adapter::{self, HubContext, HubContextParts, Settings};
-use rialto_protocols::{agora, clara, openclaw, relay};
+use rialto_protocols::ALL;
+use rialto_protocols::adapter::{self, HubContext, HubContextParts};
 use tokio::net::TcpListener;
 
-use super::path_policy::{HubPathPolicy, SignerLimits};
-use super::{probes, routes, settings};
+use super::callers::{SignerLimits, principals};
+use super::{apis, probes};
 use crate::config::{Backend, Config, Limit, LoadedConfig};
-use crate::edge::{self, EdgeLayer, HostPolicy, RateLimits};
+use crate::edge::{self, Dispatcher, HostPolicy, OperationClash, RateLimits};
 use crate::shutdown::Shutdown;
 use crate::telemetry::{self, Metrics};
 
@@ -71,6 +70,8 @@ pub enum StartError {
     OtherOperatorKey(String),
     #[error("the hub cannot write: {0}")]
     Write(#[from] Failure),
+    #[error(transparent)]
+    Operations(#[from] OperationClash),
 }
 
 /// A hint for an address in use: the nearest port that is free now.
@@ -115,7 +116,7 @@ impl Hub {
         let new_operator_key = ensure_operator_key(config, &engine, options.operator_key).await?;
         let url = config.http.base_url(bound);
         let limits = Arc::new(RateLimits::new(&config.limits));
-        let context = hub_context(config, engine.clone(), url.clone(), limits.clone())?;
+        let context = hub_context(config, engine.clone(), url.clone(), limits.clone(), &shutdown)?;
         adapter::add_missing_aliases(&engine).await?;
         let delivery = Deliverer::new(
             engine.clone(),
@@ -126,7 +127,7 @@ impl Hub {
         let delivered = tokio::spawn(async {
             tokio::join!(delivery.run(), background);
         });
-        let served = serve(config, &context, limits.clone(), listener, bound, shutdown);
+        let served = serve(config, &context, limits.clone(), listener, bound, shutdown)?;
         let epoch = engine.with_world(|world| world.next.epoch);
         let (version, data) = (env!("CARGO_PKG_VERSION"), config.data.dir.display());
         tracing::info!(version, %url, address = %bound, %data, epoch, "hub started");
@@ -213,8 +214,7 @@ fn start_engine(
         Backend::Memory => Box::new(MemoryStore::default()),
     };
     let most = |limit: Limit| limit.max().map_or(0, |max| u64::from(max.get()));
-    let rules = Rules {
-        presence_ttl: config.registry.heartbeat_ttl.millis(),
+    let mut rules = Rules {
         welcome_grant: config.ledger.welcome_grant,
         inbox_messages_max: most(config.limits.inbox_pending),
         saved_per_principal: SavedSize {
@@ -228,7 +228,6 @@ fn start_engine(
         invitations_max: usize::try_from(config.limits.invitations.get()).unwrap_or(usize::MAX),
         attempts_max: config.jobs.max_attempts.get(),
         probation_period: config.limits.unproven_ttl.map(|span| span.millis()),
-        approval_timeout: config.openclaw.approval_window.millis(),
         grace_period: config.reputation.fair_time.millis(),
         confusables: adapter::confusables(),
         memory: MemoryLimits {
@@ -237,9 +236,11 @@ fn start_engine(
         },
         ..Rules::default()
     };
+    for protocol in &config.protocols {
+        protocol.set_rules(&mut rules);
+    }
     let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::start()));
-    let market = Market { protocol: clara::ID, recorder: Arc::new(clara::EventRecordWriter) };
-    let market = Some(Arc::new(market));
+    let market = ALL.iter().find_map(|adapter| adapter.market()).map(Arc::new);
     let setup = EngineParts { store, rules, clock, random: Arc::new(OsRandom), secret, market };
     Ok(Engine::start(setup)?)
 }
@@ -254,11 +255,11 @@ async fn ensure_operator_key(
 ) -> Result<Option<String>, StartError> {
     let (key, made) = match given {
         Some(text) => {
-            let key = Key::parse(text.trim()).filter(|key| key.kind() == KeyKind::Operator);
+            let key = Key::parse(text.trim()).filter(|key| key.prefix() == KeyPrefix::OPERATOR);
             (key.ok_or(StartError::OperatorKey)?, false)
         }
         None if has_operator_key(engine) => return Ok(None),
-        None => (Key::from_random(KeyKind::Operator, OsRandom.new_key_bytes()), true),
+        None => (Key::from_random(KeyPrefix::OPERATOR, OsRandom.new_key_bytes()), true),
     };
     let hash = key.hash();
     let works =
@@ -285,6 +286,7 @@ fn hub_context(
     engine: Engine,
     hub_url: String,
     limits: Arc<RateLimits>,
+    shutdown: &Shutdown,
 ) -> Result<HubContext, StartError> {
     let egress = Egress::new(EgressSettings {
         allow: config.egress.allow.clone(),
@@ -297,19 +299,17 @@ fn hub_context(
         tracing::warn!(why, "https endpoints cannot be called");
     }
     Ok(HubContext::new(HubContextParts {
-        clara: settings::clara(config, engine.hub_secret()),
-        relay: relay::RelayState::new(settings::relay(config), engine.hub_secret()),
-        agora: agora::AgoraState::new(settings::agora(config), engine.hub_secret()),
-        openclaw: openclaw::OpenclawState::new(settings::openclaw(config), engine.hub_secret()),
+        protocols: config.protocols.iter().map(|one| one.open(engine.hub_secret())).collect(),
         write_limiter: Arc::new(SignerLimits(limits)),
         engine,
         egress: Arc::new(egress),
         hub_url: hub_url.trim_end_matches('/').to_owned(),
         body_limit: config.http.body_limit.bytes(),
-        settings: Settings { registry: settings::registry(config) },
+        settings: config.for_protocols(),
         running_requests: adapter::idempotency::RunningRequests::default(),
         pending_waits: Default::default(),
         endpoint_checks: Default::default(),
+        shutdown: shutdown.for_responses(),
     }))
 }
 
@@ -320,7 +320,7 @@ fn serve(
     listener: TcpListener,
     bound: SocketAddr,
     shutdown: Shutdown,
-) -> tokio::task::JoinHandle<()> {
+) -> Result<tokio::task::JoinHandle<()>, OperationClash> {
     let counted = context.engine.clone();
     let counting = telemetry::EngineCollector(context.engine.clone());
     let process = telemetry::ProcessCollector::default();
@@ -329,8 +329,9 @@ fn serve(
         vec![Box::new(counting), Box::new(process)],
     );
     let probes = probes::ProbeState { engine: context.engine.clone(), metrics: metrics.clone() };
-    let front = EdgeLayer {
-        policy: Arc::new(HubPathPolicy::new(context)),
+    let dispatcher = Dispatcher {
+        operations: apis::operation_table(context, probes)?,
+        principals: principals(context.clone()),
         hosts: HostPolicy::new(&config.http, bound),
         limits,
         request_ids: request_id_source(),
@@ -338,18 +339,10 @@ fn serve(
         refused_keys: AtomicU64::new(0),
         body_rate_limits: edge::BodyRateLimits::from(&config.http),
     };
-    let (stop, stopping) = tokio::sync::watch::channel(false);
-    let told = shutdown.clone();
-    tokio::spawn(async move {
-        told.wait().await;
-        stop.send_replace(true);
-        // Keeps the sender alive until every receiver is gone.
-        stop.closed().await;
-    });
-    let router = routes::build_router(context, probes).layer(axum::Extension(stopping));
-    let fronted = front.wrap(router);
-    let settings = edge::Settings::from(&config.http);
-    tokio::spawn(async move { edge::serve(listener, fronted, settings, &metrics, shutdown).await })
+    let (dispatcher, settings) = (Arc::new(dispatcher), edge::Settings::from(&config.http));
+    Ok(tokio::spawn(async move {
+        edge::serve(listener, dispatcher, settings, &metrics, shutdown).await;
+    }))
 }
 
 /// Ids for requests. They must be unique but not secret, so the OS is asked for randomness only

@@ -3,13 +3,14 @@
 use axum::extract::State;
 use rialto_core::owner::Owner;
 use rialto_core::world::World;
+use rialto_protocols::adapter::request::PathParam;
 use rialto_protocols::adapter::{HubContext, naming};
 use rialto_protocols::kit::api_doc::Time;
 use rialto_protocols::kit::raw_json::Number;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::auth::{AuthenticatedCaller, KeyHolder, PathParam};
+use super::auth::{AuthenticatedCaller, KeyHolder};
 use super::problem::Problem;
 use super::response::{HandlerResult, format_amount, format_time, ok_response};
 

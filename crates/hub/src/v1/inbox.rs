@@ -1,10 +1,9 @@
 //! The inbox: read after a position, acknowledged up to a position.
 
-use super::notices::NoticeView;
-use crate::v1::params::{PageCursor, PageLimit, Position};
 use axum::extract::{RawQuery, State};
 use rialto_core::command::Command;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::BodyBytes;
 use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
@@ -13,12 +12,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::auth::{AgentCaller, RawBody};
+use super::auth::AgentCaller;
 use super::me::InboxView;
 use super::notices;
+use super::notices::NoticeView;
 use super::page::{self, Cursor};
 use super::response::{HandlerResult, ok_response};
 use super::strict_fields;
+use crate::v1::params::{PageCursor, PageLimit, Position};
 
 /// The list's tag in cursors.
 const NOTICE_LIST: char = 'n';
@@ -84,7 +85,7 @@ pub fn parse_after(query: &Query) -> Result<Option<u64>, Malformed> {
 pub async fn ack_notices(
     State(context): State<HubContext>,
     by: AgentCaller,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
     let f = strict_fields::parse_fields(&json, AckBody::MEMBERS)?;

@@ -1,6 +1,5 @@
 //! The ledger: every movement of credits, newest first.
 
-use crate::v1::params::{PageCursor, PageLimit};
 use axum::extract::{RawQuery, State};
 use rialto_core::id::{EntryId, OwnerId};
 use rialto_core::ledger::{Entry, SubAccount};
@@ -20,6 +19,7 @@ use super::page::{self, Cursor, Page};
 use super::problem::Problem;
 use super::public_ids::PublicIds;
 use super::response::{HandlerResult, format_amount, format_time, ok_response};
+use crate::v1::params::{PageCursor, PageLimit};
 
 /// The list's tag in cursors.
 const ENTRY_LIST: char = 'g';

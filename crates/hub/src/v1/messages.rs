@@ -1,6 +1,5 @@
 //! Messages from one agent to another, whatever the home protocol of each.
 
-use crate::v1::params::AgentName;
 use axum::extract::State;
 use rialto_core::alias::Protocol;
 use rialto_core::answer::Answer;
@@ -8,6 +7,7 @@ use rialto_core::command::{Command, SendMessage};
 use rialto_core::time::Millis;
 use rialto_engine::Failure;
 use rialto_engine::store::{Row, RowKey};
+use rialto_protocols::adapter::request::BodyBytes;
 use rialto_protocols::adapter::{EdgeError, HubContext};
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson::{self, Json};
@@ -15,10 +15,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::agent_names;
-use super::auth::{AgentCaller, RawBody, is_registered};
+use super::auth::{AgentCaller, is_registered};
 use super::problem::Problem;
 use super::response::{HandlerResult, ok_response};
 use super::strict_fields;
+use crate::v1::params::AgentName;
 
 /// Largest message (T44): inboxes and streams hold many of them.
 const MESSAGE_MAX: usize = 64 << 10;
@@ -47,7 +48,7 @@ rialto_protocols::request_members! {
 pub async fn send_message(
     State(context): State<HubContext>,
     by: AgentCaller,
-    RawBody(sent): RawBody,
+    BodyBytes(sent): BodyBytes,
 ) -> HandlerResult {
     if sent.len() > MESSAGE_MAX {
         return Err(EdgeError::TooLarge { limit: MESSAGE_MAX }.into());

@@ -9,6 +9,7 @@
 mod accounts;
 mod agent_names;
 mod agents;
+mod api;
 mod auth;
 mod delivery_preview;
 mod errors;
@@ -21,7 +22,6 @@ mod keys;
 mod ledger;
 mod me;
 mod messages;
-mod middleware;
 mod notices;
 mod operations;
 mod operator;
@@ -38,16 +38,7 @@ mod wait;
 mod webhooks;
 mod work;
 
-use axum::{Extension, Router};
-use rialto_protocols::adapter::{HubContext, operation};
-
+pub use api::V1Api;
 pub use events::HistoryReader;
 pub use operations::operations;
 pub use problem::errors;
-
-/// Builds the router from the operations.
-pub fn build_router(context: &HubContext) -> Router {
-    let routes = operation::build_router(operations().into_iter(), context.clone())
-        .layer(Extension(work::Instances::default()));
-    middleware::wrap(routes, context)
-}

@@ -3,6 +3,7 @@
 use rialto_protocols::adapter::Access::{
     AnyAgent, AnyAgentOrOperator, Operator, OwnerOrOperator, Public,
 };
+use rialto_protocols::adapter::fidelity::Trace;
 use rialto_protocols::adapter::operation::{delete, get, post};
 use rialto_protocols::adapter::{HubContext, Operation};
 
@@ -15,7 +16,6 @@ use super::{
     accounts, agents, delivery_preview, events, inbox, jobs, keys, ledger, me, messages, operator,
     presence, webhooks, work,
 };
-use rialto_protocols::adapter::fidelity::Trace;
 
 /// The operations. A path without a row does not exist.
 pub fn operations() -> Vec<Operation<HubContext>> {
@@ -57,7 +57,7 @@ pub fn operations() -> Vec<Operation<HubContext>> {
             .path_param::<JobRef>()
             .query::<jobs::WaitQuery>()
             .responds::<JobView>(200, "The job"),
-        get("/v1/jobs/{id}/trace", AnyAgentOrOperator, jobs::trace::show_trace)
+        get(jobs::trace::PATH, AnyAgentOrOperator, jobs::trace::show_trace)
             .summary("Show how a job was translated")
             .path_param::<JobRef>()
             .responds::<Trace>(200, "The trace"),

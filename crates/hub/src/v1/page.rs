@@ -6,12 +6,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rialto_config::suggest::nearest_key;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::config::suggest::nearest_key;
 
 /// Items per page: at most, and by default.
 const LIMIT_MAX: i64 = 200;

@@ -5,12 +5,13 @@ use rialto_core::agent::presence::Availability;
 use rialto_core::agent::status::AgentStatusUpdate;
 use rialto_core::command::Command;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::BodyBytes;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::auth::{AgentCaller, RawBody};
+use super::auth::AgentCaller;
 use super::response::{HandlerResult, ok_response};
 use super::strict_fields;
 
@@ -43,7 +44,7 @@ rialto_protocols::request_members! {
 pub async fn set_status(
     State(context): State<HubContext>,
     by: AgentCaller,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
     let f = strict_fields::parse_fields(&json, StatusBody::MEMBERS)?;

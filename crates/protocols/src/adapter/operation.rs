@@ -5,13 +5,13 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::Request;
 use axum::handler::Handler;
 use axum::response::Response;
-use axum::routing::{MethodFilter, on};
 use rialto_core::alias::Protocol;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::kit::ijson::{Json, JsonValue};
 
 /// Who may call an operation. The authority test checks every row against every kind of caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,30 @@ pub enum RateClass {
     Signed,
 }
 
+/// Which bodies an operation takes. Operations with the same method and path are told apart by it.
+#[derive(Clone, Copy, Debug)]
+pub enum BodyRule {
+    /// Every body that no other operation takes.
+    Any,
+    /// Bodies with a certain shape.
+    Recognized(fn(&Json<'_>) -> bool),
+    /// JSON-RPC requests with this method.
+    RpcMethod(&'static str),
+}
+
+impl BodyRule {
+    /// Whether it takes this body in particular.
+    pub fn recognizes(self, body: &Json<'_>) -> bool {
+        match self {
+            Self::Any => false,
+            Self::Recognized(rule) => rule(body),
+            Self::RpcMethod(name) => body.get("method").is_some_and(
+                |method| matches!(method.value(), JsonValue::String(text) if text == name),
+            ),
+        }
+    }
+}
+
 /// Writes the schema of a wire type, or a reference to it.
 pub type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 
@@ -116,6 +140,11 @@ pub struct OperationInfo {
     pub access: Access,
     pub rate: RateClass,
     pub takes_idempotency_key: bool,
+    /// Which bodies it takes, where other operations have the same method and path.
+    pub body_rule: BodyRule,
+    /// Whether it says that the hub is up. It is answered even to callers that read too much, and
+    /// a few connections are reserved for it, so it must be cheap.
+    pub is_health_check: bool,
     pub summary: &'static str,
     /// The variable part of its path. No operation has two.
     pub path_param: Option<SchemaFn>,
@@ -215,6 +244,8 @@ impl<S: Send + Sync + 'static> Operation<S> {
             access,
             rate: access.rate_class(method),
             takes_idempotency_key: method == "POST" && access.takes_idempotency_key(),
+            body_rule: BodyRule::Any,
+            is_health_check: false,
             summary: "",
             path_param: None,
             query: None,
@@ -242,6 +273,25 @@ impl<S: Send + Sync + 'static> Operation<S> {
         self
     }
 
+    /// Takes only the bodies that it recognizes, so that operations of several protocols can have
+    /// one path.
+    pub fn recognizes(mut self, rule: fn(&Json<'_>) -> bool) -> Self {
+        self.info.body_rule = BodyRule::Recognized(rule);
+        self
+    }
+
+    /// Is one method of a JSON-RPC endpoint.
+    pub fn rpc_method(mut self, name: &'static str) -> Self {
+        self.info.body_rule = BodyRule::RpcMethod(name);
+        self
+    }
+
+    /// Marks it as a health check.
+    pub fn health_check(mut self) -> Self {
+        self.info.is_health_check = true;
+        self
+    }
+
     /// The type of the variable part of its path.
     pub fn path_param<T: JsonSchema>(mut self) -> Self {
         self.info.path_param = Some(schema::<T>);
@@ -258,6 +308,12 @@ impl<S: Send + Sync + 'static> Operation<S> {
     pub fn request<T: JsonSchema>(mut self, example: &'static str) -> Self {
         self.info.request = Some(schema::<T>);
         self.info.example = Some(example);
+        self
+    }
+
+    /// A request body that is accepted as it is.
+    pub fn example(mut self, text: &'static str) -> Self {
+        self.info.example = Some(text);
         self
     }
 
@@ -312,7 +368,11 @@ impl OperationInfo {
     /// Its id in the API document.
     pub fn id(&self) -> String {
         let words = self.path.replace(['{', '}'], "").replace(['/', '.', '-'], "_");
-        format!("{}{words}", self.method.to_lowercase())
+        let method = self.method.to_lowercase();
+        match self.body_rule {
+            BodyRule::RpcMethod(name) => format!("{method}{words}_{}", name.replace('/', "_")),
+            BodyRule::Any | BodyRule::Recognized(_) => format!("{method}{words}"),
+        }
     }
 }
 
@@ -336,20 +396,12 @@ pub fn describe_operations<S>(protocol: Protocol, table: Vec<Operation<S>>) -> V
     place_operations(protocol, table).into_iter().map(|operation| operation.info).collect()
 }
 
-/// The router of a table.
-pub fn build_router<S: Clone + Send + Sync + 'static>(
-    table: impl Iterator<Item = Operation<S>>,
-    state: S,
-) -> Router {
-    table.fold(Router::new(), |router, Operation { info, handler, .. }| {
-        let path = if info.path.is_empty() { "/" } else { &info.path };
-        let filter = match info.method {
-            "GET" => MethodFilter::GET,
-            "PUT" => MethodFilter::PUT,
-            "DELETE" => MethodFilter::DELETE,
-            _ => MethodFilter::POST,
-        };
-        let state = state.clone();
-        router.route(path, on(filter, move |request: Request| handler(state.clone(), request)))
-    })
+/// The operations of a protocol that has this state, at all paths.
+pub fn bind_operations<S: Clone + Send + Sync + 'static>(
+    protocol: Protocol,
+    table: Vec<Operation<S>>,
+    state: &S,
+) -> Vec<Operation<()>> {
+    let placed = place_operations(protocol, table).into_iter();
+    placed.map(|operation| operation.with_state(state.clone())).collect()
 }

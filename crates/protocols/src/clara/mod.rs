@@ -33,9 +33,7 @@ mod translate;
 mod tests;
 
 #[cfg(feature = "server")]
-pub use record_writer::EventRecordWriter;
-#[cfg(feature = "server")]
-pub use settings::Settings;
+use settings::Settings;
 pub use wire::action::{Action, BridgedTopics, Strategy, Topics};
 pub use wire::error::{Failure, OrderError};
 pub use wire::message::{Dialect, IncomingMessage, Processes};
@@ -47,23 +45,25 @@ pub use wire::result::{Paging, ResultCursor};
 use std::sync::Arc;
 
 #[cfg(feature = "server")]
-use axum::Router;
-#[cfg(feature = "server")]
 use axum::response::{IntoResponse, Response};
+#[cfg(feature = "server")]
+use rialto_config::Layers;
 use rialto_core::alias::Protocol;
+#[cfg(feature = "server")]
+use rialto_core::market::Market;
 #[cfg(feature = "server")]
 use rialto_engine::{delivery::DeliveryEncoder, secret::HubSecret};
 
 #[cfg(feature = "server")]
 use crate::adapter::{
-    EdgeError, HubContext, NewAgent, OperationInfo, ProtocolAdapter,
-    fidelity::FieldMap,
+    Api, EdgeError, HubContext, NewAgent, OpenProtocol, Operation, OperationInfo, ProtocolAdapter,
+    ProtocolContext,
+    fidelity::{FieldMap, JobMessages},
     naming,
-    operation::{build_router, describe_operations},
+    operation::{bind_operations, describe_operations},
+    settings::ProtocolSettings,
 };
 use crate::kit::ans104;
-#[cfg(feature = "server")]
-use crate::kit::ijson::Json;
 
 /// The protocol's id.
 pub const ID: Protocol = Protocol::new("clara");
@@ -106,12 +106,12 @@ impl ProtocolAdapter for Clara {
         ID
     }
 
-    fn routes(&self, context: &HubContext) -> Router {
-        build_router(operations::operations().into_iter(), context.clone())
+    fn read_settings(&self, layers: &mut Layers<'_>) -> Arc<dyn ProtocolSettings> {
+        Arc::new(Settings::read(layers))
     }
 
-    fn root_routes(&self, _: &HubContext) -> Router {
-        Router::new()
+    fn market(&self) -> Option<Market> {
+        Some(Market { protocol: ID, recorder: Arc::new(record_writer::EventRecordWriter) })
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
@@ -123,23 +123,6 @@ impl ProtocolAdapter for Clara {
         crate::adapter::operation::ErrorInfo::json::<wire::api_doc::ErrorBody>(
             statuses.map(|status| (status, "error")),
         )
-    }
-
-    fn delivery_encoder(&self, _: &HubContext) -> Arc<dyn DeliveryEncoder> {
-        Arc::new(delivery::NoDeliveries)
-    }
-
-    fn edge_error_response(&self, _: &HubContext, error: EdgeError) -> Response {
-        errors::from_edge(error).into_response()
-    }
-
-    /// Agents register with a signed message.
-    fn recognizes_registration(&self, _: &Json<'_>) -> bool {
-        false
-    }
-
-    fn registration_example(&self) -> Option<&'static str> {
-        None
     }
 
     fn field_map(&self) -> &'static dyn FieldMap {
@@ -154,12 +137,72 @@ impl ProtocolAdapter for Clara {
     fn agent_skeletons(&self, native: &str) -> Vec<String> {
         auth::id_skeletons(native)
     }
+}
+
+/// The protocol's own state, shared by all its operations.
+#[cfg(feature = "server")]
+pub struct ClaraState {
+    pub settings: Settings,
+    /// The process ids that the market answers to.
+    pub processes: Processes,
+}
+
+#[cfg(feature = "server")]
+impl ClaraState {
+    /// Unless one is configured, the process id is derived from the hub's secret, so it is unique
+    /// to the hub and stays the same across restarts.
+    pub fn new(settings: Settings, secret: &HubSecret) -> Self {
+        let own = || ans104::ItemId(secret.derive("rialto clara process v1", "hub"));
+        let processes = Processes {
+            spec: settings.process_id.unwrap_or_else(own),
+            deployed: settings.deployed_process_id,
+        };
+        Self { settings, processes }
+    }
+}
+
+/// What the operations of this protocol get.
+#[cfg(feature = "server")]
+pub type ClaraContext = ProtocolContext<ClaraState>;
+
+#[cfg(feature = "server")]
+impl OpenProtocol for ClaraState {
+    fn adapter(&self) -> &'static dyn ProtocolAdapter {
+        &Clara
+    }
+
+    fn api(self: Arc<Self>, context: &HubContext) -> Arc<dyn Api> {
+        Arc::new(ProtocolContext::new(context, self))
+    }
+
+    fn delivery_encoder(self: Arc<Self>, _: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        Arc::new(delivery::NoDeliveries)
+    }
+
+    fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {
+        Box::new(ProtocolContext::new(context, self))
+    }
+}
+
+#[cfg(feature = "server")]
+impl Api for ClaraContext {
+    fn prefix(&self) -> &str {
+        ID.as_str()
+    }
+
+    fn operations(&self) -> Vec<Operation<()>> {
+        bind_operations(ID, operations::operations(), self)
+    }
+
+    fn error_response(&self, error: EdgeError) -> Response {
+        errors::from_edge(error).into_response()
+    }
+
+    fn body_max(&self) -> usize {
+        BODY_MAX
+    }
 
     fn allows_any_origin(&self) -> bool {
         true
-    }
-
-    fn body_limit(&self, general: usize) -> usize {
-        general.min(BODY_MAX)
     }
 }

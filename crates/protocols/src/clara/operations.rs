@@ -1,14 +1,11 @@
 //! The operations of the message unit and the compute unit, and their handlers. The message unit
 //! reads an item, verifies its signature, executes it once, and then acknowledges it.
 
-use super::wire::api_doc::*;
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Path, RawQuery, Request, State};
-use axum::http::request::Parts;
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -18,22 +15,24 @@ use rialto_core::market::{MarketOrder, MarketSubmission};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use super::errors::{from_edge, from_engine};
+use super::ClaraContext;
+use super::errors::from_engine;
 use super::record_writer::{OrderRecordWriter, OrderReply, answer_result};
 use super::translate::{OrderPlan, PlanError, plan_order};
+use super::wire::api_doc::*;
 use super::wire::message::{read_assign, read_dry_run, read_process};
 use super::wire::result::{
     assignment_accepted_body, message_accepted_body, monitor_body, overview_body,
 };
-use super::{BODY_MAX, Dialect, Failure, ID, IncomingMessage, Paging, auth, results};
+use super::{Dialect, Failure, ID, IncomingMessage, Paging, auth, results};
 use crate::adapter::Access::{Public, Signed};
+use crate::adapter::open_job::set_job_header;
 use crate::adapter::operation::{delete, get, post};
 use crate::adapter::peer::Peer;
-use crate::adapter::{HubContext, Operation, RowsRead, body};
+use crate::adapter::request::{BodyBytes, PathParam};
+use crate::adapter::{Operation, RowsRead};
 use crate::kit::ans104::{Item, ItemId};
 
-/// The header with the id of the job that an answer is about (B18).
-const JOB_HEADER: &str = "rialto-job";
 /// The most dry-runs decided at the same time; more wait.
 static DRY_RUNS: Semaphore = Semaphore::const_new(2);
 
@@ -42,7 +41,7 @@ const DRY_RUN_EXAMPLE: &str = r#"{"Tags":[{"name":"Action","value":"List-Agents"
 
 /// Every operation is served under its unit's name and directly under the prefix. Clients whose
 /// base URL ends in a slash send two slashes, so those paths are served, too.
-pub fn operations() -> Vec<Operation<HubContext>> {
+pub fn operations() -> Vec<Operation<ClaraContext>> {
     vec![
         get("", Public, overview)
             .summary("Show the process id and the paths of its units")
@@ -116,45 +115,15 @@ pub fn json_response(status: u16, text: String) -> Response {
     (status, kind, Body::from(text)).into_response()
 }
 
-/// The whole body.
-struct BodyBytes(Bytes);
-
-impl FromRequest<HubContext> for BodyBytes {
-    type Rejection = Failure;
-
-    async fn from_request(request: Request, context: &HubContext) -> Result<Self, Failure> {
-        let (parts, body) = request.into_parts();
-        let limit = context.body_limit.min(BODY_MAX);
-        let body = body::read_body(&parts.headers, body, limit).await;
-        body.map(Self).map_err(from_edge)
-    }
-}
-
-/// The name in the path.
-struct PathParam(String);
-
-impl FromRequestParts<HubContext> for PathParam {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &HubContext,
-    ) -> Result<Self, Self::Rejection> {
-        // A path that is not valid UTF-8 matches no name.
-        let name = Path::<String>::from_request_parts(parts, context).await;
-        Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
-    }
-}
-
 /// The dialect of a process that the market answers to.
-fn find_dialect(context: &HubContext, process: Option<ItemId>) -> Result<Dialect, Failure> {
-    let dialect = process.and_then(|process| context.clara.processes.dialect(process));
+fn find_dialect(context: &ClaraContext, process: Option<ItemId>) -> Result<Dialect, Failure> {
+    let dialect = process.and_then(|process| context.state.processes.dialect(process));
     dialect.ok_or_else(Failure::unknown_process)
 }
 
 /// `POST /mu`: a signed item, or with a query the assignment of a known message.
 async fn post_item(
-    State(context): State<HubContext>,
+    State(context): State<ClaraContext>,
     Peer(peer): Peer,
     RawQuery(raw): RawQuery,
     BodyBytes(body): BodyBytes,
@@ -164,14 +133,12 @@ async fn post_item(
     }
     let taken = accept_item(&context, body, peer).await?;
     let mut answer = json_response(202, message_accepted_body(taken.id));
-    if let Some(value) = taken.job.and_then(|job| HeaderValue::from_str(&job.to_string()).ok()) {
-        answer.headers_mut().insert(JOB_HEADER, value);
-    }
+    set_job_header(&mut answer, taken.job);
     Ok(answer)
 }
 
 /// A known message can only be assigned to the process it was sent to.
-async fn assigned(context: &HubContext, message: ItemId, process: ItemId) -> HandlerResult {
+async fn assigned(context: &ClaraContext, message: ItemId, process: ItemId) -> HandlerResult {
     find_dialect(context, Some(process))?;
     let known = context.engine.claim_target(claim::market_order(ID, &message.to_string())).await;
     match known.map_err(from_engine)? {
@@ -182,7 +149,7 @@ async fn assigned(context: &HubContext, message: ItemId, process: ItemId) -> Han
 
 /// `POST` and `DELETE /mu/monitor/{process}`: no effect, because every process here runs by itself.
 async fn monitor(
-    State(context): State<HubContext>,
+    State(context): State<ClaraContext>,
     PathParam(process): PathParam,
 ) -> HandlerResult {
     find_dialect(&context, ItemId::read(&process))?;
@@ -190,8 +157,8 @@ async fn monitor(
 }
 
 /// `GET /clara`: the market's process id and the paths of its units.
-async fn overview(State(context): State<HubContext>) -> HandlerResult {
-    Ok(json_response(200, overview_body(context.clara.processes.spec)))
+async fn overview(State(context): State<ClaraContext>) -> HandlerResult {
+    Ok(json_response(200, overview_body(context.state.processes.spec)))
 }
 
 /// An item that was accepted.
@@ -203,7 +170,7 @@ struct AcceptedItem {
 
 /// Accepts an item.
 async fn accept_item(
-    context: &HubContext,
+    context: &ClaraContext,
     body: Bytes,
     from: Option<SocketAddr>,
 ) -> Result<AcceptedItem, Failure> {
@@ -229,7 +196,7 @@ async fn accept_item(
 }
 
 /// The job that an item opened, now or when it first arrived.
-async fn opened(context: &HubContext, id: ItemId) -> Result<Option<Uuid>, Failure> {
+async fn opened(context: &ClaraContext, id: ItemId) -> Result<Option<Uuid>, Failure> {
     let wanted = JobRef::Foreign { origin: ID, id: id.to_string() };
     let job = context.engine.find_job(&wanted).await.map_err(from_engine)?;
     Ok(job.map(|job| job.uuid))
@@ -237,7 +204,7 @@ async fn opened(context: &HubContext, id: ItemId) -> Result<Option<Uuid>, Failur
 
 /// `GET /cu/result/{id}?process-id=`.
 async fn get_result(
-    State(context): State<HubContext>,
+    State(context): State<ClaraContext>,
     PathParam(id): PathParam,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -249,7 +216,7 @@ async fn get_result(
 
 /// `GET /cu/results/{process}`.
 async fn list_results(
-    State(context): State<HubContext>,
+    State(context): State<ClaraContext>,
     PathParam(process): PathParam,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -264,7 +231,7 @@ async fn list_results(
 
 /// `POST /cu/dry-run?process-id=`.
 async fn dry_run(
-    State(context): State<HubContext>,
+    State(context): State<ClaraContext>,
     RawQuery(raw): RawQuery,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
@@ -273,7 +240,11 @@ async fn dry_run(
 }
 
 /// Evaluates a message without storing it: decided like any other, then discarded (R19).
-async fn evaluate_dry_run(context: &HubContext, raw: &str, body: &[u8]) -> Result<String, Failure> {
+async fn evaluate_dry_run(
+    context: &ClaraContext,
+    raw: &str,
+    body: &[u8],
+) -> Result<String, Failure> {
     let process = read_process(raw)?;
     let dialect = find_dialect(context, Some(process))?;
     let json = read_dry_run(body)?;
@@ -311,7 +282,7 @@ async fn evaluate_dry_run(context: &HubContext, raw: &str, body: &[u8]) -> Resul
 
 /// Plans the order of a message. An invalid order is recorded with its error.
 async fn plan(
-    context: &HubContext,
+    context: &ClaraContext,
     message: &IncomingMessage<'_>,
     dialect: Dialect,
 ) -> Result<OrderPlan, Failure> {

@@ -8,6 +8,7 @@ pub mod ans104;
 pub mod api_doc;
 pub mod base64url;
 pub mod budget;
+pub mod canonical;
 pub mod confusables;
 pub mod ed25519;
 pub mod fields;

@@ -1,9 +1,9 @@
 //! Authentication: which agent a caller may act for. The key decides. An open hub also trusts the
 //! agent id in the message, but only for agents native to this protocol.
 
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use bytes::Bytes;
+use axum::response::Response;
 use rialto_core::command::Actor;
 use rialto_core::id::AgentId;
 use rialto_core::idempotency::Principal;
@@ -14,12 +14,13 @@ use rialto_engine::Idempotency;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
+use super::ID;
+use super::OpenclawContext;
 use super::errors::{self, ErrorResponse};
 use super::wire::error::{Code, Failure};
-use super::{BODY_MAX, ID};
 use crate::adapter::caller::{Caller, KeyRejection};
 use crate::adapter::idempotency::{RequestIdempotency, principal};
-use crate::adapter::{HubContext, body};
+use crate::adapter::request::PathParam;
 
 /// Any caller, with a valid key or with none. An invalid key is refused before the body is read.
 #[derive(Clone, Copy, Debug)]
@@ -35,14 +36,14 @@ pub struct OptionalCaller {
 #[derive(Clone, Copy, Debug)]
 pub struct KnownCaller(pub OptionalCaller);
 
-impl FromRequestParts<HubContext> for OptionalCaller {
+impl FromRequestParts<OpenclawContext> for OptionalCaller {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &OpenclawContext,
     ) -> Result<Self, ErrorResponse> {
-        let caller = Caller::authenticate(&context.engine, &parts.headers, &parts.extensions);
+        let caller = Caller::authenticate(&context.engine, parts);
         let caller = caller.map_err(|bad| {
             let failure = match bad {
                 KeyRejection::Unknown => unauthorized(),
@@ -52,16 +53,16 @@ impl FromRequestParts<HubContext> for OptionalCaller {
         })?;
         let once = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
         let principal = principal(caller, &parts.extensions);
-        Ok(Self { caller, open: context.openclaw.settings.open, idempotency: once, principal })
+        Ok(Self { caller, open: context.state.settings.is_open(), idempotency: once, principal })
     }
 }
 
-impl FromRequestParts<HubContext> for KnownCaller {
+impl FromRequestParts<OpenclawContext> for KnownCaller {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &OpenclawContext,
     ) -> Result<Self, ErrorResponse> {
         let anyone = OptionalCaller::from_request_parts(parts, context).await?;
         anyone.require_known().map_err(|failure| ErrorResponse::new(context, failure))
@@ -171,32 +172,14 @@ fn no_operator() -> Failure {
     Failure::new(Code::Forbidden, "an operator key cannot act for an agent")
 }
 
-/// The whole body.
-pub struct BodyBytes(pub Bytes);
-
-impl FromRequest<HubContext> for BodyBytes {
-    type Rejection = ErrorResponse;
-
-    async fn from_request(request: Request, context: &HubContext) -> Result<Self, ErrorResponse> {
-        let (parts, body) = request.into_parts();
-        let limit = context.body_limit.min(BODY_MAX);
-        let body = body::read_body(&parts.headers, body, limit).await;
-        body.map(Self).map_err(|error| ErrorResponse::new(context, errors::from_edge(&error)))
-    }
-}
-
 /// The id in the path; `None` if it is not a UUID.
-pub struct PathParam(pub Option<Uuid>);
+pub struct PathUuid(pub Option<Uuid>);
 
-impl FromRequestParts<HubContext> for PathParam {
-    type Rejection = std::convert::Infallible;
+impl<S: Sync> FromRequestParts<S> for PathUuid {
+    type Rejection = Response;
 
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &HubContext,
-    ) -> Result<Self, Self::Rejection> {
-        let name = Path::<String>::from_request_parts(parts, context).await.ok();
-        let id = name.and_then(|Path(name)| name.parse::<Hyphenated>().ok());
-        Ok(Self(id.map(Hyphenated::into_uuid)))
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        let PathParam(text) = PathParam::from_request_parts(parts, state).await?;
+        Ok(Self(text.parse::<Hyphenated>().ok().map(Hyphenated::into_uuid)))
     }
 }

@@ -2,7 +2,6 @@
 //! writes HTTP responses.
 
 use std::borrow::Cow;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -26,8 +25,6 @@ use crate::adapter::{EdgeError, HubContext};
 const AWAY_SECONDS: u32 = 60;
 /// When to retry an agent at capacity, or a requester with too few credits.
 const LATER_SECONDS: u32 = 30;
-/// The header with the id of the job that an answer is about (B18).
-pub const JOB_HEADER: &str = "rialto-job";
 
 /// The error for an engine failure.
 pub fn from_engine(failure: &EngineFailure) -> Failure {
@@ -267,14 +264,6 @@ impl IntoResponse for ErrorResponse {
 /// An error as a response.
 pub fn error_response(context: &HubContext, failure: &Failure) -> Response {
     write_error(failure, context.engine.random().new_uuid(), context.engine.now())
-}
-
-/// An error response where no hub context is available: without the hub's clock and ids.
-pub fn response_without_context(failure: &Failure) -> Response {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let millis = now.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(0));
-    let made = Uuid::new_v5(&Uuid::NAMESPACE_OID, &millis.to_be_bytes());
-    write_error(failure, made, Timestamp(millis))
 }
 
 fn write_error(failure: &Failure, made: Uuid, at: Timestamp) -> Response {

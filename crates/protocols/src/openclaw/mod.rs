@@ -20,6 +20,8 @@ mod matching;
 #[cfg(feature = "server")]
 mod operations;
 #[cfg(feature = "server")]
+mod reputation;
+#[cfg(feature = "server")]
 mod settings;
 #[cfg(feature = "server")]
 mod translate;
@@ -28,7 +30,7 @@ mod translate;
 mod tests;
 
 #[cfg(feature = "server")]
-pub use settings::Settings;
+use settings::Settings;
 pub use wire::error::{Code, Failure, Rejected};
 pub use wire::reputation::Score;
 pub use wire::{AnyMessage, Kind, Message};
@@ -40,23 +42,27 @@ use {
     self::delivery::update_poster::UpdatePoster,
     self::fields::OpenclawFieldMap,
     self::operations::operations,
+    self::reputation::PublishedScore,
     self::wire::Identity,
-    crate::adapter::fidelity::FieldMap,
-    crate::adapter::idempotency::{IdempotencyResponses, idempotent_router},
-    crate::adapter::operation::ErrorInfo,
-    crate::adapter::operation::describe_operations,
+    crate::adapter::fidelity::{FieldMap, JobMessages},
+    crate::adapter::idempotency::IdempotencyResponses,
+    crate::adapter::operation::{ErrorInfo, bind_operations, describe_operations},
+    crate::adapter::settings::ProtocolSettings,
     crate::adapter::{
-        BackgroundTask, EdgeError, HubContext, NewAgent, OperationInfo, ProtocolAdapter, naming,
+        Api, BackgroundTask, EdgeError, HubContext, NewAgent, OpenProtocol, Operation,
+        OperationInfo, ProtocolAdapter, ProtocolContext, ScoreFuture, naming,
     },
-    crate::kit::ijson::{self, Json},
+    crate::kit::ijson,
     crate::kit::object::ObjectWriter,
-    axum::Router,
     axum::response::Response,
-    rialto_core::agent::Agent,
+    rialto_config::Layers,
+    rialto_core::agent::{Agent, AgentState},
     rialto_core::id::AgentId,
     rialto_core::refusal::Refusal,
+    rialto_engine::Engine,
     rialto_engine::delivery::DeliveryEncoder,
     rialto_engine::secret::HubSecret,
+    serde_json::value::to_raw_value,
     std::collections::HashMap,
     std::sync::{Arc, RwLock},
     uuid::Uuid,
@@ -97,12 +103,8 @@ impl ProtocolAdapter for Openclaw {
         ID
     }
 
-    fn routes(&self, context: &HubContext) -> Router {
-        idempotent_router(operations().into_iter(), context, &Openclaw)
-    }
-
-    fn root_routes(&self, _: &HubContext) -> Router {
-        Router::new()
+    fn read_settings(&self, layers: &mut Layers<'_>) -> Arc<dyn ProtocolSettings> {
+        Arc::new(Settings::read(layers))
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
@@ -113,86 +115,67 @@ impl ProtocolAdapter for Openclaw {
         errors::error_info()
     }
 
-    fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
-        delivery::delivery_encoder(context)
-    }
-
-    fn run_background_tasks(&self, context: &HubContext) -> BackgroundTask {
-        Box::pin(UpdatePoster::new(context.clone()).run())
-    }
-
-    fn edge_error_response(&self, context: &HubContext, error: EdgeError) -> Response {
-        errors::error_response(context, &errors::from_edge(&error))
-    }
-
-    /// Identities are published under the protocol's prefix only.
-    fn recognizes_registration(&self, _: &Json<'_>) -> bool {
-        false
-    }
-
-    fn registration_example(&self) -> Option<&'static str> {
-        None
-    }
-
     fn field_map(&self) -> &'static dyn FieldMap {
         &OpenclawFieldMap
     }
 
     fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
-        let name = if taken {
-            naming::fallback_alias_uuid(secret, new.home, new.native)
-        } else {
-            naming::alias_uuid(new.home, new.native)
-        };
-        Some(name.to_string())
+        Some(naming::alias_text(secret, new, taken))
     }
 
     fn checks_input(&self) -> bool {
         true
     }
+}
 
-    fn input_error(
-        &self,
-        context: &HubContext,
-        agent: &Arc<Agent>,
-        skill: &str,
-        input: &str,
-    ) -> Option<String> {
-        let broken = translate::input_violations(context, agent, skill, input);
-        (!broken.is_empty()).then(|| broken.join("; "))
+#[cfg(feature = "server")]
+impl Api for OpenclawContext {
+    fn prefix(&self) -> &str {
+        ID.as_str()
     }
 
-    fn body_limit(&self, general: usize) -> usize {
-        general.min(BODY_MAX)
+    fn operations(&self) -> Vec<Operation<()>> {
+        bind_operations(ID, operations(), self)
+    }
+
+    fn error_response(&self, error: EdgeError) -> Response {
+        errors::error_response(self, &errors::from_edge(&error))
+    }
+
+    fn body_max(&self) -> usize {
+        BODY_MAX
+    }
+
+    fn idempotency(&self) -> Option<&dyn IdempotencyResponses> {
+        Some(self)
     }
 }
 
 #[cfg(feature = "server")]
-impl IdempotencyResponses for Openclaw {
-    fn namespace(&self) -> &'static str {
-        "openclaw"
+impl IdempotencyResponses for OpenclawContext {
+    fn context(&self) -> &HubContext {
+        self
     }
 
     fn invalid_key(&self) -> Response {
         let wrong = "Idempotency-Key must have 1 to 256 characters".to_owned();
-        errors::response_without_context(&Failure::with_violations(vec![wrong]))
+        errors::error_response(self, &Failure::with_violations(vec![wrong]))
     }
 
     fn body_mismatch(&self, body: &[u8]) -> Response {
         let text = "this Idempotency-Key was used with another body";
         let failure = Failure::new(Code::IdempotencyConflict, text);
-        errors::response_without_context(&match ijson::read(body) {
-            Ok(json) => failure.in_answer_to(&json),
-            Err(_) => failure,
-        })
+        errors::error_response(
+            self,
+            &match ijson::read(body) {
+                Ok(json) => failure.in_answer_to(&json),
+                Err(_) => failure,
+            },
+        )
     }
 
     fn storage_full(&self, refusal: &Refusal) -> Response {
-        errors::response_without_context(&errors::from_refusal(refusal))
-    }
-
-    fn edge_error(&self, error: EdgeError) -> Response {
-        errors::response_without_context(&errors::from_edge(&error))
+        errors::error_response(self, &errors::from_refusal(refusal))
     }
 
     fn redact_secrets(&self, body: &str) -> String {
@@ -273,5 +256,42 @@ impl OpenclawState {
             kept.identities.insert(agent.id, (agent.clone(), identity.clone()));
         }
         Some(identity)
+    }
+}
+
+/// What the operations of this protocol get.
+#[cfg(feature = "server")]
+pub type OpenclawContext = ProtocolContext<OpenclawState>;
+
+#[cfg(feature = "server")]
+impl OpenProtocol for OpenclawState {
+    fn adapter(&self) -> &'static dyn ProtocolAdapter {
+        &Openclaw
+    }
+
+    fn api(self: Arc<Self>, context: &HubContext) -> Arc<dyn Api> {
+        Arc::new(ProtocolContext::new(context, self))
+    }
+
+    fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        delivery::delivery_encoder(&ProtocolContext::new(context, self))
+    }
+
+    fn run_background_tasks(self: Arc<Self>, context: &HubContext) -> BackgroundTask {
+        Box::pin(UpdatePoster::new(ProtocolContext::new(context, self)).run())
+    }
+
+    fn published_score<'a>(&'a self, _: &'a Engine, agent: &'a AgentState) -> ScoreFuture<'a> {
+        let score = PublishedScore::new(agent, self.settings.response_scale);
+        Box::pin(std::future::ready(Ok(to_raw_value(&score).ok())))
+    }
+
+    fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {
+        Box::new(ProtocolContext::new(context, self))
+    }
+
+    fn input_error(&self, agent: &Arc<Agent>, skill: &str, input: &str) -> Option<String> {
+        let violations = translate::input_violations(self, agent, skill, input);
+        (!violations.is_empty()).then(|| violations.join("; "))
     }
 }

@@ -18,7 +18,7 @@ use rialto_core::price_step::PriceStep;
 use rialto_core::time::{Millis, Timestamp};
 use uuid::Uuid;
 
-use super::settings::Settings;
+use super::OpenclawState;
 use super::wire::error::Rejected;
 use super::wire::words::{ErrorType, Mode, Status};
 use super::wire::{
@@ -26,7 +26,6 @@ use super::wire::{
     Request, Response, ResponseAnswer, ResultError, ResultOutcome, StatusUpdate,
 };
 use super::{ID, directory};
-use crate::adapter::HubContext;
 use crate::kit::object::ObjectWriter;
 use crate::kit::schema::{Schema, Violation};
 use crate::kit::{ijson, jcs};
@@ -140,7 +139,7 @@ pub struct JobOrder<'r> {
     pub flaw: Option<&'r Rejection>,
 }
 
-pub fn open_job(order: JobOrder<'_>, settings: &Settings, now: Timestamp) -> Command {
+pub fn open_job(order: JobOrder<'_>, lease: Millis, now: Timestamp) -> Command {
     let said = &order.request.body;
     // With a deadline, nothing else limits the work. Without one, the lease does.
     let (deadline, lease) = match (said.deadline, order.takes) {
@@ -148,7 +147,7 @@ pub fn open_job(order: JobOrder<'_>, settings: &Settings, now: Timestamp) -> Com
         (None, Some(takes)) => {
             (now.plus(REQUEST_LIFETIME), Millis(takes.0.saturating_add(acceptance::LATENESS_MAX.0)))
         }
-        (None, None) => (now.plus(REQUEST_LIFETIME), settings.lease),
+        (None, None) => (now.plus(REQUEST_LIFETIME), lease),
     };
     Command::OpenJob(Box::new(OpenJob {
         uuid: order.uuid,
@@ -298,13 +297,13 @@ fn result_content(outcome: &ResultOutcome) -> Digest {
 
 /// The violations of the schema under which a capability is listed. May be slow.
 pub fn input_violations(
-    context: &HubContext,
+    state: &OpenclawState,
     agent: &Arc<Agent>,
     capability: &str,
     input: &str,
 ) -> Vec<String> {
     let checked = if agent.home == ID {
-        native_violations(context, agent, capability, input)
+        native_violations(state, agent, capability, input)
     } else {
         listed_violations(agent, capability, input)
     };
@@ -313,12 +312,12 @@ pub fn input_violations(
 
 /// Checks against the schema that the agent published.
 fn native_violations(
-    context: &HubContext,
+    state: &OpenclawState,
     agent: &Arc<Agent>,
     capability: &str,
     input: &str,
 ) -> Option<Vec<Violation>> {
-    let identity = context.openclaw.identity(agent)?;
+    let identity = state.identity(agent)?;
     identity.capability(capability)?.input.as_ref()?.check(input).err()
 }
 

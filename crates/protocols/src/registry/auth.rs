@@ -3,12 +3,10 @@
 //! The key proves the identity; an open hub also accepts the identity a body claims, but only for
 //! agents native to this protocol.
 
-use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use rialto_core::command::Actor;
 use rialto_core::id::{AgentId, OwnerId};
@@ -21,11 +19,11 @@ use sha2::Sha256;
 use uuid::Uuid;
 
 use super::ID;
+use super::RegistryContext;
 use super::errors::{self, Failure, RequestKind};
 use super::wire::reserved_prefix;
 use crate::adapter::caller::{Caller, KeyRejection};
 use crate::adapter::idempotency::RequestIdempotency;
-use crate::adapter::{HubContext, body};
 
 /// The length in bytes of the truncated MAC of a callback token: 128 bits.
 const MAC_LEN: usize = 16;
@@ -42,27 +40,14 @@ pub struct OptionalCaller {
 #[derive(Clone, Copy, Debug)]
 pub struct KnownCaller(pub OptionalCaller);
 
-/// The request body.
-pub struct BodyBytes(pub Bytes);
-
-/// The path parameter.
-pub struct PathParam(pub String);
-
-impl FromRequestParts<HubContext> for PathParam {
+impl FromRequestParts<RegistryContext> for OptionalCaller {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, context: &HubContext) -> Result<Self, Failure> {
-        // A path that is not valid UTF-8 names nothing.
-        let name = Path::<String>::from_request_parts(parts, context).await;
-        name.map(|Path(name)| Self(name)).map_err(|_| Failure::not_found())
-    }
-}
-
-impl FromRequestParts<HubContext> for OptionalCaller {
-    type Rejection = Failure;
-
-    async fn from_request_parts(parts: &mut Parts, context: &HubContext) -> Result<Self, Failure> {
-        let caller = Caller::authenticate(&context.engine, &parts.headers, &parts.extensions);
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &RegistryContext,
+    ) -> Result<Self, Failure> {
+        let caller = Caller::authenticate(&context.engine, parts);
         let caller = caller.map_err(|bad| match bad {
             KeyRejection::Unknown => Failure::unauthorized(),
             KeyRejection::Suspended => {
@@ -70,30 +55,23 @@ impl FromRequestParts<HubContext> for OptionalCaller {
             }
         })?;
         let once = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
-        Ok(Self { caller, open: context.settings.registry.open, idempotency: once })
+        Ok(Self { caller, open: context.state.settings.is_open(), idempotency: once })
     }
 }
 
-impl FromRequestParts<HubContext> for KnownCaller {
+impl FromRequestParts<RegistryContext> for KnownCaller {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, context: &HubContext) -> Result<Self, Failure> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &RegistryContext,
+    ) -> Result<Self, Failure> {
         let anyone = OptionalCaller::from_request_parts(parts, context).await?;
         match anyone.caller {
             Caller::Anonymous if !anyone.open => Err(Failure::unauthorized()),
             Caller::FormerAgent(_) => Err(Failure::unauthorized()),
             _ => Ok(Self(anyone)),
         }
-    }
-}
-
-impl FromRequest<HubContext> for BodyBytes {
-    type Rejection = Failure;
-
-    async fn from_request(request: Request<Body>, context: &HubContext) -> Result<Self, Failure> {
-        let (parts, body) = request.into_parts();
-        let body = body::read_body(&parts.headers, body, context.body_limit).await;
-        body.map(Self).map_err(errors::from_edge)
     }
 }
 

@@ -10,14 +10,14 @@ use rialto_engine::delivery::{
     RESPONSE_BYTES_MAX,
 };
 
+use super::RegistryContext;
 use super::translate::{self, UnusableAnswer};
 use super::wire::ResultPost;
-use crate::adapter::HubContext;
 use crate::adapter::delivery_result::is_refusal_status;
 
 /// Encodes deliveries for agents of this protocol.
 pub struct RegistryEncoder {
-    pub context: HubContext,
+    pub context: RegistryContext,
 }
 
 impl DeliveryEncoder for RegistryEncoder {

@@ -14,11 +14,11 @@ mod errors;
 #[cfg(feature = "server")]
 mod fields;
 #[cfg(feature = "server")]
-pub mod job;
-#[cfg(feature = "server")]
 mod operations;
 #[cfg(feature = "server")]
-pub mod owners;
+mod owners;
+#[cfg(feature = "server")]
+mod reputation;
 #[cfg(feature = "server")]
 mod settings;
 #[cfg(all(test, feature = "server"))]
@@ -33,24 +33,31 @@ use {
     self::errors::Failure,
     self::fields::RegistryFieldMap,
     self::operations::operations,
-    crate::adapter::fidelity::FieldMap,
-    crate::adapter::idempotency::{IdempotencyResponses, idempotent_router},
-    crate::adapter::operation::ErrorInfo,
-    crate::adapter::operation::describe_operations,
-    crate::adapter::{EdgeError, HubContext, NewAgent, OperationInfo, ProtocolAdapter, naming},
-    crate::kit::ijson::{self, Json, JsonValue},
-    axum::Router,
+    self::reputation::PublishedScore,
+    crate::adapter::fidelity::{FieldMap, JobMessages},
+    crate::adapter::idempotency::IdempotencyResponses,
+    crate::adapter::operation::{ErrorInfo, bind_operations, describe_operations},
+    crate::adapter::settings::ProtocolSettings,
+    crate::adapter::{
+        Api, EdgeError, HubContext, NewAgent, OpenProtocol, Operation, OperationInfo,
+        ProtocolAdapter, ProtocolContext, ScoreFuture, naming,
+    },
+    crate::kit::ijson,
     axum::response::{IntoResponse, Response},
+    rialto_config::Layers,
+    rialto_core::agent::AgentState,
+    rialto_core::job::Cause,
     rialto_core::refusal::Refusal,
+    rialto_engine::Engine,
     rialto_engine::delivery::DeliveryEncoder,
     rialto_engine::secret::HubSecret,
-    serde_json::value::RawValue,
+    serde_json::value::{RawValue, to_raw_value},
     std::collections::BTreeMap,
     std::sync::Arc,
 };
 
 #[cfg(feature = "server")]
-pub use settings::Settings;
+use settings::Settings;
 
 /// The protocol's id.
 pub const ID: Protocol = Protocol::new("registry");
@@ -65,15 +72,8 @@ impl ProtocolAdapter for Registry {
         ID
     }
 
-    fn routes(&self, hub_context: &HubContext) -> Router {
-        idempotent_router(operations().into_iter(), hub_context, &Registry)
-    }
-
-    fn root_routes(&self, hub_context: &HubContext) -> Router {
-        // Two protocols register at the root. The hub tells their registrations apart.
-        let rows =
-            operations().into_iter().filter(|row| row.at_root && row.info.path != "/register");
-        idempotent_router(rows, hub_context, &Registry)
+    fn read_settings(&self, layers: &mut Layers<'_>) -> Arc<dyn ProtocolSettings> {
+        Arc::new(Settings::read(layers))
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
@@ -84,46 +84,90 @@ impl ProtocolAdapter for Registry {
         errors::error_info()
     }
 
-    fn delivery_encoder(&self, hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {
-        Arc::new(RegistryEncoder { context: hub_context.clone() })
+    fn is_api_protocol(&self) -> bool {
+        true
     }
 
-    fn edge_error_response(&self, _: &HubContext, error: EdgeError) -> Response {
-        errors::from_edge(error).into_response()
+    fn cause_of_code(&self, code: &str) -> Cause {
+        errors::cause_of_code(code)
     }
 
-    fn recognizes_registration(&self, body: &Json<'_>) -> bool {
-        let named =
-            ["agent_name", "owner_id", "skills"].iter().any(|name| body.get(name).is_some());
-        let by_uuid = body.get("agent_id").is_some_and(|id| match id.value() {
-            JsonValue::String(text) => text.parse::<uuid::fmt::Hyphenated>().is_ok(),
-            _ => false,
-        });
-        named || by_uuid
+    fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
+        Some(naming::alias_text(secret, new, taken))
     }
 
-    fn registration_example(&self) -> Option<&'static str> {
-        Some(errors::REGISTRATION_EXAMPLE)
+    fn owner_skeletons(&self, name: &str) -> Vec<String> {
+        owners::owner_skeletons(name)
     }
 
     fn field_map(&self) -> &'static dyn FieldMap {
         &RegistryFieldMap
     }
+}
 
-    fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
-        let name = if taken {
-            naming::fallback_alias_uuid(secret, new.home, new.native)
-        } else {
-            naming::alias_uuid(new.home, new.native)
-        };
-        Some(name.to_string())
+/// The protocol's own state, shared by all its operations.
+#[cfg(feature = "server")]
+pub struct RegistryState {
+    pub settings: Settings,
+}
+
+/// What the operations of this protocol get.
+#[cfg(feature = "server")]
+pub type RegistryContext = ProtocolContext<RegistryState>;
+
+#[cfg(feature = "server")]
+impl OpenProtocol for RegistryState {
+    fn adapter(&self) -> &'static dyn ProtocolAdapter {
+        &Registry
+    }
+
+    fn api(self: Arc<Self>, context: &HubContext) -> Arc<dyn Api> {
+        Arc::new(ProtocolContext::new(context, self))
+    }
+
+    fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        Arc::new(RegistryEncoder { context: ProtocolContext::new(context, self) })
+    }
+
+    fn published_score<'a>(&'a self, engine: &'a Engine, agent: &'a AgentState) -> ScoreFuture<'a> {
+        Box::pin(async move {
+            let score = PublishedScore::load(engine, agent).await?;
+            Ok(to_raw_value(&score).ok())
+        })
+    }
+
+    fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {
+        Box::new(ProtocolContext::new(context, self))
     }
 }
 
 #[cfg(feature = "server")]
-impl IdempotencyResponses for Registry {
-    fn namespace(&self) -> &'static str {
-        "registry"
+impl Api for RegistryContext {
+    fn prefix(&self) -> &str {
+        ID.as_str()
+    }
+
+    fn operations(&self) -> Vec<Operation<()>> {
+        bind_operations(ID, operations(), self)
+    }
+
+    fn error_response(&self, error: EdgeError) -> Response {
+        errors::from_edge(error).into_response()
+    }
+
+    fn unreadable_path(&self) -> Option<Response> {
+        Some(Failure::not_found().into_response())
+    }
+
+    fn idempotency(&self) -> Option<&dyn IdempotencyResponses> {
+        Some(self)
+    }
+}
+
+#[cfg(feature = "server")]
+impl IdempotencyResponses for RegistryContext {
+    fn context(&self) -> &HubContext {
+        self
     }
 
     fn invalid_key(&self) -> Response {
@@ -139,10 +183,6 @@ impl IdempotencyResponses for Registry {
     fn storage_full(&self, refusal: &Refusal) -> Response {
         let failure = errors::from_refusal(refusal, errors::RequestKind::Other);
         Failure { field: Some("Idempotency-Key".to_owned()), ..failure }.into_response()
-    }
-
-    fn edge_error(&self, error: EdgeError) -> Response {
-        errors::from_edge(error).into_response()
     }
 
     fn redact_secrets(&self, body: &str) -> String {

@@ -1,22 +1,20 @@
 //! Authenticates callers by their key, before the body is read.
 
-use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use bytes::Bytes;
 use rialto_core::agent::key::KeyHash;
 use rialto_core::id::AgentId;
 use rialto_core::world::World;
 use rialto_engine::keys::{Key, parse_bearer};
 use rialto_engine::{Engine, Idempotency};
 
+use super::RelayContext;
 use super::errors::{self, ErrorResponse, error_response};
-use super::{BODY_MAX, Code, Failure, ID};
+use super::{Code, Failure, ID};
 use crate::adapter::caller::Caller;
 use crate::adapter::idempotency::RequestIdempotency;
-use crate::adapter::{HubContext, RequestHead, body};
 
 /// Any caller, with a valid key or none.
 #[derive(Clone, Copy, Debug)]
@@ -49,27 +47,21 @@ pub struct AgentOrOperator {
 /// The presented key, for streams that end with it and for answers that repeat it.
 pub struct PresentedKey(pub Option<Key>);
 
-/// The request body.
-pub struct BodyBytes(pub Bytes);
-
-/// The path parameter.
-pub struct PathParam(pub String);
-
 /// A message refused because of its key gets the same form as any rejected message.
-fn refuse_at(context: &HubContext, parts: &Parts, failure: Failure) -> ErrorResponse {
+fn refuse_at(context: &RelayContext, parts: &Parts, failure: Failure) -> ErrorResponse {
     let refused = error_response(context, failure);
     let is_message = parts.uri.path().trim_start_matches("/relay") == "/messages";
     if is_message { refused.into_rejected_message() } else { refused }
 }
 
-impl FromRequestParts<HubContext> for OptionalCaller {
+impl FromRequestParts<RelayContext> for OptionalCaller {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &RelayContext,
     ) -> Result<Self, ErrorResponse> {
-        let caller = Caller::authenticate(&context.engine, &parts.headers, &parts.extensions);
+        let caller = Caller::authenticate(&context.engine, parts);
         let caller =
             caller.map_err(|bad| refuse_at(context, parts, errors::from_key_rejection(bad)))?;
         let once = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
@@ -77,12 +69,12 @@ impl FromRequestParts<HubContext> for OptionalCaller {
     }
 }
 
-impl FromRequestParts<HubContext> for AgentOrOperator {
+impl FromRequestParts<RelayContext> for AgentOrOperator {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &RelayContext,
     ) -> Result<Self, ErrorResponse> {
         let OptionalCaller { caller, idempotency: once } =
             OptionalCaller::from_request_parts(parts, context).await?;
@@ -96,27 +88,12 @@ impl FromRequestParts<HubContext> for AgentOrOperator {
     }
 }
 
-impl AgentOrOperator {
-    /// The caller of a request without an idempotency key.
-    pub fn from_headers(context: &HubContext, head: &RequestHead) -> Result<Self, ErrorResponse> {
-        let agent = match Caller::authenticate(&context.engine, &head.headers, &head.extensions) {
-            Ok(Caller::Agent(id)) => Some(id),
-            Ok(Caller::Operator) => None,
-            Ok(Caller::Anonymous | Caller::FormerAgent(_)) => {
-                return Err(error_response(context, errors::unauthorized()));
-            }
-            Err(bad) => return Err(error_response(context, errors::from_key_rejection(bad))),
-        };
-        Ok(Self { agent, once: None })
-    }
-}
-
-impl FromRequestParts<HubContext> for AgentCaller {
+impl FromRequestParts<RelayContext> for AgentCaller {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &RelayContext,
     ) -> Result<Self, ErrorResponse> {
         let AgentOrOperator { agent, once } =
             AgentOrOperator::from_request_parts(parts, context).await?;
@@ -126,12 +103,12 @@ impl FromRequestParts<HubContext> for AgentCaller {
     }
 }
 
-impl FromRequestParts<HubContext> for OperatorCaller {
+impl FromRequestParts<RelayContext> for OperatorCaller {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &RelayContext,
     ) -> Result<Self, ErrorResponse> {
         let AgentOrOperator { agent, once } =
             AgentOrOperator::from_request_parts(parts, context).await?;
@@ -143,12 +120,12 @@ impl FromRequestParts<HubContext> for OperatorCaller {
     }
 }
 
-impl FromRequestParts<HubContext> for PresentedKey {
+impl FromRequestParts<RelayContext> for PresentedKey {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        _: &HubContext,
+        _: &RelayContext,
     ) -> Result<Self, Self::Rejection> {
         Ok(Self(key(&parts.headers)))
     }
@@ -156,33 +133,6 @@ impl FromRequestParts<HubContext> for PresentedKey {
 
 fn key(headers: &HeaderMap) -> Option<Key> {
     headers.get(AUTHORIZATION)?.to_str().ok().and_then(parse_bearer).and_then(Key::parse)
-}
-
-impl FromRequestParts<HubContext> for PathParam {
-    type Rejection = std::convert::Infallible;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &HubContext,
-    ) -> Result<Self, Self::Rejection> {
-        // A path that is not valid UTF-8 names nothing.
-        let name = Path::<String>::from_request_parts(parts, context).await;
-        Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
-    }
-}
-
-impl FromRequest<HubContext> for BodyBytes {
-    type Rejection = ErrorResponse;
-
-    async fn from_request(
-        request: Request<Body>,
-        context: &HubContext,
-    ) -> Result<Self, ErrorResponse> {
-        let (parts, body) = request.into_parts();
-        let limit = context.body_limit.min(BODY_MAX);
-        let body = body::read_body(&parts.headers, body, limit).await;
-        body.map(Self).map_err(|error| refuse_at(context, &parts, errors::from_edge(&error)))
-    }
 }
 
 /// Whether a key is still valid for this agent.

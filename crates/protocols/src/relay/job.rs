@@ -20,30 +20,33 @@ use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
+use super::RelayContext;
 use super::auth::AgentOrOperator;
 use super::errors::{
     self, ErrorResponse, HandlerResult, engine_error, error_response, json_response, with_turn_hint,
 };
+use super::settings::FailedStatus;
 use super::translate::error_text;
 use super::wire::reply::{self, Reply, ReplyStatus};
 use super::wire::response::{success_response, success_response_with};
 use super::wire::send::SendRequest;
 use super::wire::work::WorkTerms;
 use super::{Code, DeliveryOutcome, DeliveryReport, Envelope, Failure, ID, InvalidBody};
-use crate::adapter::HubContext;
 use crate::adapter::delivery_result::is_refusal_status;
 use crate::adapter::input_check::{self, InputCheck};
+use crate::adapter::open_job::set_job_header;
 use crate::kit::ijson;
 use crate::kit::object::ObjectWriter;
 
-/// The header with the id of the job that an answer is about (B18).
-const JOB_HEADER: &str = "rialto-job";
+/// How long an agent of another protocol may stay silent about a job, and how long a job lives,
+/// unless the operator sets it.
+const LEASE: Millis = Millis::minutes(10);
 /// The minimum number of decimals of an amount in a sentence.
 const DECIMALS: usize = 2;
 
 /// Opens a job for a message to an agent of another protocol; `None` if it is only a message.
 pub async fn open_job(
-    context: &HubContext,
+    context: &RelayContext,
     by: AgentOrOperator,
     from: AgentId,
     worker: &Arc<Agent>,
@@ -73,7 +76,7 @@ fn operator_hires_nobody() -> Failure {
 
 /// A job to be opened for a worker.
 struct JobOrder<'o> {
-    context: &'o HubContext,
+    context: &'o RelayContext,
     from: AgentId,
     worker: &'o Arc<Agent>,
     skill: &'o str,
@@ -128,7 +131,7 @@ impl JobOrder<'_> {
 
     fn open(&self, input: String, unfit: Vec<UnfitAgent>, may_wait: bool) -> Command {
         let (context, envelope) = (self.context, &self.send.envelope);
-        let (now, lease) = (context.engine.now(), context.relay.settings.lease);
+        let (now, lease) = (context.engine.now(), context.settings.lease_or(LEASE));
         let uuid = context.engine.random().new_uuid();
         let away = context.engine.with_world(|world| !world.is_online(self.worker.id, now));
         Command::OpenJob(Box::new(OpenJob {
@@ -232,38 +235,35 @@ fn no_such_skill(worker: &Agent, skill: &str) -> String {
 
 /// The response to the sender of a message that is work; its trace id is the job's id.
 pub fn job_response(
-    context: &HubContext,
+    context: &RelayContext,
     job: Uuid,
     outcome: DeliveryOutcome<'_>,
     repeated: bool,
     loop_guard: bool,
 ) -> Response {
-    context.relay.delivery_counts.count(&outcome);
+    context.state.delivery_counts.count(&outcome);
     let trace_id = job.to_string();
     let delivery = DeliveryReport { outcome, trace_id: &trace_id, loop_guard };
     let body = success_response_with(context.engine.now(), delivery.size_hint(), |out| {
         delivery.write(out)
     });
     let mut answer = json_response(delivery.status(), body);
-    let headers = answer.headers_mut();
-    if let Ok(id) = HeaderValue::from_str(&trace_id) {
-        headers.insert(JOB_HEADER, id);
-    }
+    set_job_header(&mut answer, job);
     if repeated {
-        headers.insert("idempotency-replayed", HeaderValue::from_static("true"));
+        answer.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
     }
     answer
 }
 
 /// The agent's refusal, written for it: nothing was stored (docs/requirements.md, section 6).
-fn answered_no(context: &HubContext, detail: &str) -> Response {
+fn answered_no(context: &RelayContext, detail: &str) -> Response {
     let reply = error_text(detail);
     // Clients read a trace id from every 200; this one cannot be looked up.
     let trace = context.engine.random().new_uuid();
     let data =
         format!(r#"{{"delivery":"rejected","receiver_response":{reply},"trace_id":"{trace}"}}"#);
     let now = context.engine.now();
-    if !context.relay.settings.failed_is_error {
+    if context.state.settings.failed_status == FailedStatus::Ok {
         return json_response(200, success_response(&data, now));
     }
     let failure = Failure::new(Code::AdaptationFailed, detail.to_owned());
@@ -295,7 +295,7 @@ pub fn is_for_requester(job: &Job, to: Option<AgentId>) -> bool {
 /// Takes an envelope as a worker's result: its next message to the requester in that conversation
 /// is the result (X10).
 pub async fn take_result(
-    context: &HubContext,
+    context: &RelayContext,
     by: AgentOrOperator,
     worker: AgentId,
     job: &Job,

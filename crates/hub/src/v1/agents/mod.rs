@@ -6,18 +6,19 @@ pub mod reputation;
 mod search;
 pub mod view;
 
-use crate::v1::params::{PageCursor, PageLimit};
 use axum::extract::{RawQuery, State};
+use rialto_protocols::adapter::request::PathParam;
 use rialto_protocols::adapter::{HubContext, RowsRead};
 use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
 
-use super::auth::{PathParam, is_registered};
+use super::auth::is_registered;
 use super::page::{self, Page};
 use super::problem::Problem;
 use super::response::{HandlerResult, ok_response};
 use super::{agent_names, page::parse_choice};
+use crate::v1::params::{PageCursor, PageLimit};
 use search::AgentFilter;
 use view::AgentView;
 

@@ -7,15 +7,12 @@ mod event_stream;
 mod history;
 mod source;
 
-use crate::v1::params::Position;
 use std::convert::Infallible;
 
-use crate::v1::notices::NoticeView;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use futures_util::stream;
-use history::LineView;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use rialto_engine::{Engine, Failure};
@@ -30,7 +27,10 @@ use super::inbox;
 use super::page;
 use super::problem::Problem;
 use super::response::HandlerResult;
+use crate::v1::notices::NoticeView;
+use crate::v1::params::Position;
 use event_stream::EventStream;
+use history::LineView;
 use source::EventSource;
 
 /// The data of an event: a notice for an agent, a line of the history for the operator.

@@ -1,16 +1,17 @@
 //! Cancels jobs.
 
-use super::result::TEXT_MAX;
 use axum::extract::State;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::{BodyBytes, PathParam};
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
 
+use super::result::TEXT_MAX;
 use super::result::parse_text;
 use super::view::{JobView, Viewer};
-use crate::v1::auth::{AgentCaller, PathParam, RawBody};
+use crate::v1::auth::AgentCaller;
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, ok_response};
 use crate::v1::strict_fields;
@@ -30,7 +31,7 @@ pub async fn cancel_job(
     State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let reason = match body.is_empty() {
         true => None,

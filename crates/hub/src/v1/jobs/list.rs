@@ -1,6 +1,5 @@
 //! The caller's jobs, in pages: live ones oldest first, then ended ones newest first.
 
-use crate::v1::params::{PageCursor, PageLimit};
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
@@ -14,6 +13,7 @@ use super::view::JobView;
 use super::viewer_of;
 use crate::v1::auth::AgentCaller;
 use crate::v1::page::{self, Cursor, Page, parse_choice};
+use crate::v1::params::{PageCursor, PageLimit};
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, ok_response};
 

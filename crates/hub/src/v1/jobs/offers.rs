@@ -1,6 +1,5 @@
 //! Offers for a job: list, make, accept.
 
-use crate::v1::params::{AgentName, Amount};
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -13,6 +12,7 @@ use rialto_core::number;
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::{BodyBytes, PathParam};
 use rialto_protocols::kit::api_doc::Time;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson;
@@ -22,7 +22,8 @@ use serde::Serialize;
 
 use super::view::{JobView, Viewer};
 use crate::v1::agent_names;
-use crate::v1::auth::{AgentCaller, PathParam, RawBody};
+use crate::v1::auth::AgentCaller;
+use crate::v1::params::{AgentName, Amount};
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, format_amount, format_time, json_response, ok_response};
 use crate::v1::strict_fields;
@@ -167,7 +168,7 @@ pub async fn make_offer(
     State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let sent = ijson::read(&body).map_err(Malformed::from)?;
     let f = strict_fields::parse_fields(&sent, OfferBody::MEMBERS)?;
@@ -240,7 +241,7 @@ pub async fn accept_offer(
     State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
     let f = strict_fields::parse_fields(&json, AcceptBody::MEMBERS)?;

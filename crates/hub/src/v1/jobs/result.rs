@@ -1,6 +1,5 @@
 //! What a worker reports about a job: its result, its failure, or that it declines.
 
-use super::view::StateName;
 use axum::extract::State;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
@@ -10,19 +9,21 @@ use rialto_core::job::work::work_duration;
 use rialto_core::job::{Cause, Job};
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
-use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::{BodyBytes, PathParam};
+use rialto_protocols::adapter::{HubContext, api_protocol};
 use rialto_protocols::kit::api_doc::AnyObject;
+use rialto_protocols::kit::canonical::canonical_bytes;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson::{self, Json};
 use rialto_protocols::kit::raw_json::Number;
-use rialto_protocols::registry::job::{canonical_bytes, cause_of_code};
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::find_party_job;
+use super::view::StateName;
 use super::view::state_name;
-use crate::v1::auth::{AgentCaller, PathParam, RawBody};
+use crate::v1::auth::AgentCaller;
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, format_amount, ok_response};
 use crate::v1::strict_fields;
@@ -153,7 +154,7 @@ impl FailureReport {
         let code = f.name("code", CODE_MAX)?;
         let own = parse_text(f, "message")?;
         let text = own.unwrap_or_else(|| code.unwrap_or(DEFAULT_FAILURE_TEXT).to_owned());
-        let by_code = code.map_or(Cause::Execution, cause_of_code);
+        let by_code = code.map_or(Cause::Execution, |code| api_protocol().cause_of_code(code));
         let cause = match f.text("cause")? {
             None | Some("execution") => by_code,
             Some("invalid_input") => Cause::Policy,
@@ -214,7 +215,7 @@ pub async fn submit_result(
     State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let mut said = ResultRequest::parse(&body)?;
     let warnings = std::mem::take(&mut said.warnings);
@@ -245,7 +246,7 @@ pub async fn decline_job(
     State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
     let f = strict_fields::parse_fields(&json, DeclineBody::MEMBERS)?;

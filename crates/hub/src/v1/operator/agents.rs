@@ -1,12 +1,12 @@
 //! Agents and owners for the operator: list, suspend, resume.
 
-use crate::v1::params::{PageCursor, PageLimit};
 use axum::extract::{RawQuery, State};
 use rialto_core::command::{Command, SuspensionTarget};
 use rialto_core::id::AgentId;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use rialto_engine::Engine;
+use rialto_protocols::adapter::request::PathParam;
 use rialto_protocols::adapter::{HubContext, naming};
 use rialto_protocols::kit::api_doc::Time;
 use rialto_protocols::kit::raw_json;
@@ -14,8 +14,9 @@ use rialto_protocols::kit::raw_json::Number;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::v1::auth::{OperatorCaller, PathParam};
+use crate::v1::auth::OperatorCaller;
 use crate::v1::page::{self, Cursor, Page, parse_choice};
+use crate::v1::params::{PageCursor, PageLimit};
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, format_time, ok_response};
 use crate::v1::{agent_names, errors};

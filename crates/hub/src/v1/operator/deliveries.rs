@@ -1,6 +1,5 @@
 //! Deliveries that are waiting, and those that were given up.
 
-use crate::v1::params::{PageCursor, PageLimit};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,14 +9,16 @@ use rialto_core::id::NoticeId;
 use rialto_core::notice::Delivery;
 use rialto_core::world::World;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::PathParam;
 use rialto_protocols::kit::api_doc::Time;
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::v1::auth::{OperatorCaller, PathParam};
+use crate::v1::auth::OperatorCaller;
 use crate::v1::notices;
 use crate::v1::page::{self, Cursor, Page, parse_choice};
+use crate::v1::params::{PageCursor, PageLimit};
 use crate::v1::problem::Problem;
 use crate::v1::public_ids::PublicIds;
 use crate::v1::response::{HandlerResult, format_time, ok_response};

@@ -1,6 +1,5 @@
 //! All jobs of the hub for the operator: parties, skill and state, but no content.
 
-use crate::v1::params::{PageCursor, PageLimit};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use rialto_protocols::adapter::HubContext;
 use crate::v1::auth::OperatorCaller;
 use crate::v1::jobs::view::{JobView, Viewer};
 use crate::v1::page::{self, Cursor, Page, parse_choice};
+use crate::v1::params::{PageCursor, PageLimit};
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, ok_response};
 

@@ -6,12 +6,12 @@ pub mod jobs;
 pub mod keys;
 pub mod stats;
 
-use crate::v1::params::Amount;
 use axum::extract::State;
 use http::StatusCode;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
 use rialto_core::money::Credits;
+use rialto_protocols::adapter::request::{BodyBytes, PathParam};
 use rialto_protocols::adapter::{HubContext, naming};
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
@@ -19,13 +19,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::accounts::AccountView;
-use super::auth::{OperatorCaller, PathParam, RawBody};
+use super::auth::OperatorCaller;
 use super::errors::NO_SUCH_OWNER;
 use super::jobs as shown;
 use super::jobs::view::{JobView, Viewer};
 use super::problem::Problem;
 use super::response::{HandlerResult, json_response, ok_response};
 use super::strict_fields;
+use crate::v1::params::Amount;
 
 /// Longest owner name in the ledger: a plain name, or one with its protocol as prefix.
 const OWNER_MAX: usize = 160;
@@ -76,7 +77,7 @@ impl CreditsRequest {
 pub async fn grant_credits(
     State(context): State<HubContext>,
     by: OperatorCaller,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let CreditsRequest { owner, amount, create } = CreditsRequest::parse(&body)?;
     let (name, exists) = context.engine.with_world(|world| {
@@ -94,7 +95,7 @@ pub async fn grant_credits(
 pub async fn burn_credits(
     State(context): State<HubContext>,
     by: OperatorCaller,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let CreditsRequest { owner, amount, .. } = CreditsRequest::parse(&body)?;
     let name = context.engine.with_world(|world| naming::canonical_owner_name(world, owner));

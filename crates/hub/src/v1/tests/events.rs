@@ -11,7 +11,6 @@ use rialto_core::time::Millis;
 use rialto_core::world::Rules;
 use rialto_engine::store::memory::MemoryStore;
 use serde_json::Value;
-use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::kit::{Agent, Hub};
@@ -177,10 +176,6 @@ async fn a_stream_ends_with_its_key_its_agent_and_the_hub() {
     let mut revoked = Stream::open(&hub, "/v1/events", &ada.key, None).await;
     let mut removed = Stream::open(&hub, "/v1/events", &bob.key, None).await;
     let mut operator = Stream::open(&hub, "/v1/events", &hub.operator, None).await;
-    let (stop, stopping) = watch::channel(false);
-    let mut request = Hub::request(Method::GET, "/v1/events", &hub.operator, "");
-    request.extensions_mut().insert(stopping);
-    let mut stopped = Stream::of(&hub, request).await;
     hub.engine
         .run(Command::RevokeKeys { agent: ada.id, by_operator: true })
         .await
@@ -188,10 +183,9 @@ async fn a_stream_ends_with_its_key_its_agent_and_the_hub() {
     hub.engine.run(Command::Remove { agent: bob.id, by_operator: true }).await.expect("gone");
     assert!(revoked.ends().await && removed.ends().await);
     assert_eq!(operator.next().await.map(|seen| seen.1).as_deref(), Some("line"));
-    assert!(stopped.next().await.is_some());
-    stop.send_replace(true);
-    assert!(stopped.ends().await);
     assert!(timeout(Duration::from_millis(100), operator.ends()).await.is_err(), "goes on");
+    hub.stop.send_replace(true);
+    assert!(operator.ends().await);
 }
 
 #[tokio::test]

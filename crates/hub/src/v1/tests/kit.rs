@@ -1,8 +1,7 @@
-//! Test fixture: a hub without network, with an engine in memory, a router, and agents with keys.
+//! Test fixture: a hub without network, with an engine in memory, the operations of `/v1`, and agents with keys.
 
 use std::sync::{Arc, LazyLock};
 
-use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
 use http::{Method, Request, StatusCode};
@@ -21,17 +20,19 @@ use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::Rules;
 use rialto_engine::Engine;
 use rialto_engine::delivery::egress::{Egress, EgressSettings};
-use rialto_engine::keys::{Key, KeyKind};
+use rialto_engine::keys::{Key, KeyPrefix};
 use rialto_engine::store::memory::MemoryStore;
 use rialto_engine::testkit::{ManualClock, start_engine};
-use rialto_protocols::adapter::{HubContext, HubContextParts, Settings};
+use rialto_protocols::adapter::shutdown::Shutdown;
+use rialto_protocols::adapter::{Api, HubContext, HubContextParts, settings};
 use rialto_protocols::registry;
 use serde_json::Value;
-use tower::ServiceExt;
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::api_doc::{Answered, ApiDoc};
-use crate::v1;
+use crate::edge::OperationTable;
+use crate::v1::V1Api;
 
 /// The API document.
 static API_DOC: LazyLock<ApiDoc> =
@@ -43,8 +44,10 @@ pub const DAWN: Timestamp = Timestamp(1_770_811_200_000);
 pub struct Hub {
     pub engine: Engine,
     pub clock: Arc<ManualClock>,
-    pub router: Router,
+    operations: OperationTable,
     pub operator: String,
+    /// Tells open responses that the hub stops.
+    pub stop: watch::Sender<bool>,
 }
 
 #[derive(Clone)]
@@ -79,29 +82,21 @@ impl Hub {
         let allow = vec!["127.0.0.0/8".parse().expect("a net")];
         let settings = EgressSettings { allow, ..EgressSettings::default() };
         let egress = Egress::new(settings).expect("good settings");
-        let relay = rialto_protocols::relay::Settings::default();
+        let (stop, stopping) = watch::channel(false);
         let context = HubContext::new(HubContextParts {
-            relay: rialto_protocols::relay::RelayState::new(relay, engine.hub_secret()),
-            agora: rialto_protocols::agora::AgoraState::new(
-                Default::default(),
-                engine.hub_secret(),
-            ),
-            openclaw: rialto_protocols::openclaw::OpenclawState::new(
-                Default::default(),
-                engine.hub_secret(),
-            ),
-            clara: rialto_protocols::clara::Settings::of(engine.hub_secret()),
+            protocols: settings::open_with_defaults(engine.hub_secret()),
             write_limiter: Arc::new(rialto_protocols::adapter::Unlimited),
             engine: engine.clone(),
             egress: Arc::new(egress),
             hub_url: "http://hub.example".to_owned(),
             body_limit: 1 << 20,
-            settings: Settings::default(),
+            settings: Default::default(),
             running_requests: Default::default(),
             pending_waits: Default::default(),
             endpoint_checks: Default::default(),
+            shutdown: Shutdown::new(stopping),
         });
-        let key = Key::from_random(KeyKind::Operator, [9; 20]);
+        let key = Key::from_random(KeyPrefix::OPERATOR, [9; 20]);
         let (holder, hash) = (Holder::Operator, key.hash());
         if engine.with_world(|world| world.key(&hash).is_none()) {
             let command =
@@ -109,7 +104,11 @@ impl Hub {
             engine.run(command).await.expect("a key");
         }
         let operator = key.expose().to_owned();
-        Self { router: v1::build_router(&context), engine, clock, operator }
+        let api: Arc<dyn Api> = Arc::new(V1Api::new(&context));
+        let never = |_: &[_], _| unreachable!("no two operations have the same path");
+        let operations = OperationTable::new(&[api], 1 << 20, Box::new(never));
+        let operations = operations.expect("operations can be told apart");
+        Self { operations, engine, clock, operator, stop }
     }
 
     /// Registers an agent, with a skill at a price if one is given.
@@ -126,7 +125,7 @@ impl Hub {
         endpoint: Option<&str>,
     ) -> Agent {
         let native = self.engine.random().new_uuid().to_string();
-        let key = Key::from_random(KeyKind::Registry, self.engine.random().new_key_bytes());
+        let key = Key::from_random(KeyPrefix::AGENT, self.engine.random().new_key_bytes());
         let skills = skill.map(|(name, price)| Skill {
             name: name.to_owned(),
             price: credits(price),
@@ -266,7 +265,12 @@ impl Hub {
     }
 
     pub async fn ask(&self, request: Request<Body>) -> Response {
-        self.router.clone().oneshot(request).await.expect("routers do not fail")
+        let (parts, body) = request.into_parts();
+        let route = self.operations.find(&parts.method, parts.uri.path());
+        match route.select(parts, body).await {
+            Ok((operation, request)) => operation.api.call(operation.clone(), request).await,
+            Err(refusal) => refusal,
+        }
     }
 
     pub async fn send(&self, request: Request<Body>) -> Got {

@@ -4,7 +4,6 @@ mod delivered;
 pub mod secret;
 pub mod test_call;
 
-use crate::v1::params::{PageCursor, PageLimit};
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
@@ -12,18 +11,20 @@ use rialto_core::command::Command;
 use rialto_core::id::NoticeId;
 use rialto_core::notice::Delivery;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::PathParam;
 use rialto_protocols::kit::api_doc::Time;
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::auth::{AgentCaller, PathParam};
+use super::auth::AgentCaller;
 use super::notices;
 use super::operator::deliveries::oldest_deliveries;
 use super::page::{self, Cursor, Page, parse_choice};
 use super::problem::Problem;
 use super::public_ids::PublicIds;
 use super::response::{HandlerResult, format_time, ok_response};
+use crate::v1::params::{PageCursor, PageLimit};
 
 /// The list's tag in cursors.
 const WEBHOOK_LIST: char = 'w';

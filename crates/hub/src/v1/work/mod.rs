@@ -3,19 +3,17 @@
 mod instances;
 mod view;
 
-use crate::v1::params::WaitSeconds;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{RawQuery, State};
-use http::{Extensions, HeaderMap};
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, State as JobState};
 use rialto_core::world::World;
-use rialto_protocols::adapter::caller::Caller;
+use rialto_protocols::adapter::caller::{Caller, Credential};
 use rialto_protocols::adapter::{HubContext, shown_jobs};
 use rialto_protocols::kit::api_doc::Time;
 use rialto_protocols::kit::budget::ByteBudget;
@@ -29,6 +27,7 @@ use super::auth::{AgentCaller, is_registered};
 use super::problem::Problem;
 use super::response::{HandlerResult, format_time, ok_response};
 use super::{errors, page, wait};
+use crate::v1::params::WaitSeconds;
 pub use instances::Instances;
 use view::WorkView;
 
@@ -79,16 +78,14 @@ rialto_protocols::request_members! {
 pub async fn list_work(
     State(context): State<HubContext>,
     Extension(instances): Extension<Instances>,
-    headers: HeaderMap,
-    extensions: Extensions,
+    Extension(credential): Extension<Credential>,
     by: Result<AgentCaller, Problem>,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let by =
-        by.map_err(|problem| match Caller::authenticate(&context.engine, &headers, &extensions) {
-            Ok(Caller::FormerAgent(_)) => unregistered_problem(),
-            _ => problem,
-        })?;
+    let by = by.map_err(|problem| match credential.caller {
+        Ok(Caller::FormerAgent(_)) => unregistered_problem(),
+        _ => problem,
+    })?;
     let query = page::parse_query(raw.as_deref(), WorkQuery::MEMBERS)?;
     let at_most = wait::parse_wait(&query)?;
     let limit = query.integer("limit", 0..=LISTED_MAX)?.unwrap_or(LISTED_MAX) as usize;

@@ -2,10 +2,11 @@
 
 use rialto_core::job::Job;
 use rialto_core::world::World;
+use rialto_protocols::adapter::api_protocol;
+use rialto_protocols::adapter::open_job::{requester_name, skill_name};
 use rialto_protocols::kit::api_doc::Time;
 use rialto_protocols::kit::raw_json;
 use rialto_protocols::kit::raw_json::Number;
-use rialto_protocols::registry::job::{requester_name, skill_name};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -44,7 +45,7 @@ impl WorkView {
             epoch: job.epoch,
             skill: skill_name(world, job),
             input: raw_json::verbatim(&job.input),
-            requester: requester_name(world, job),
+            requester: requester_name(world, job, api_protocol().id()),
             protocol: job.origin.to_string(),
             budget: format_amount(if at_home { job.budget } else { turn.price }),
             price: format_amount(turn.price),

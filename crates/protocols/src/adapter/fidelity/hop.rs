@@ -8,6 +8,7 @@ use rialto_core::world::World;
 use super::message_view::MessageView;
 use super::note::{Note, compare_fields};
 use super::{FieldMap, TracedJob};
+use crate::adapter::HubContext;
 
 /// One crossing.
 #[derive(Clone, Debug)]
@@ -54,32 +55,26 @@ pub(super) fn field_map_of(protocol: Protocol) -> Option<&'static dyn FieldMap> 
 }
 
 /// The hops of a job so far: none before it has a worker.
-pub fn hops(shown: TracedJob<'_>) -> Vec<Hop> {
+pub fn hops(context: &HubContext, shown: TracedJob<'_>) -> Vec<Hop> {
     let job = shown.job;
     let home = |world: &World| job.worker().and_then(|id| world.agent(id)).map(|agent| agent.home);
-    let Some(home) = shown.context.engine.with_world(home) else { return Vec::new() };
-    let (Some(requester), Some(worker)) = (field_map_of(job.origin), field_map_of(home)) else {
+    let Some(home) = context.engine.with_world(home) else { return Vec::new() };
+    let messages = |of| Some(context.protocol(of)?.clone().job_messages(context));
+    let (Some(requester), Some(worker)) = (messages(job.origin), messages(home)) else {
         return Vec::new();
     };
-    let request = worker.request_received(shown).map(|given| Hop {
+    let request = worker.request_received(shown).map(|received| Hop {
         kind: HopKind::Request,
         from: job.origin,
         to: home,
         at: job.assignment.map_or(job.opened_at, |turn| turn.since),
         sent: Some(requester.request_sent(shown)),
-        received: given,
+        received,
     });
     let result = job.ended_at.and_then(|at| {
-        let given = requester.result_received(shown)?;
-        let asked = worker.result_sent(shown);
-        Some(Hop {
-            kind: HopKind::Result,
-            from: home,
-            to: job.origin,
-            at,
-            sent: asked,
-            received: given,
-        })
+        let received = requester.result_received(shown)?;
+        let sent = worker.result_sent(shown);
+        Some(Hop { kind: HopKind::Result, from: home, to: job.origin, at, sent, received })
     });
     request.into_iter().chain(result).collect()
 }

@@ -33,12 +33,9 @@ pub use note::{Fate, FateName, Note, compare_fields};
 pub use part::Part;
 pub use trace::{StateName, Trace, Viewer, state_name, trace};
 
-use super::HubContext;
-
 /// A job, and what is needed to rebuild the messages its parties saw.
 #[derive(Clone, Copy)]
 pub struct TracedJob<'v> {
-    pub context: &'v HubContext,
     pub job: &'v Job,
     /// The notices that told the worker to start and the requester of the end, if they are recent
     /// enough.
@@ -50,8 +47,8 @@ pub struct TracedJob<'v> {
 pub type FindJobFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Option<Arc<Job>>, Failure>> + Send + 'a>>;
 
-/// How a protocol shows a job to its requesters and workers.
-pub trait FieldMap: Sync {
+/// The messages about a job that agents of one protocol saw at this hub.
+pub trait JobMessages: Send + Sync {
     /// The request as its requester wrote it; only for jobs of this protocol.
     fn request_sent(&self, shown: TracedJob<'_>) -> MessageView;
 
@@ -64,6 +61,12 @@ pub trait FieldMap: Sync {
     /// The result as its requester receives it; only for jobs of this protocol.
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView>;
 
+    /// The job that has this id for one of its parties. The caller checks that `by` is a party.
+    fn find_job<'a>(&'a self, by: AgentId, id: &'a str) -> FindJobFuture<'a>;
+}
+
+/// What the fields of a protocol's messages are about. It needs no hub.
+pub trait FieldMap: Sync {
     /// Members of the request that this protocol does not define: a JSON object (B11).
     fn extras(&self, job: &Job) -> Option<String>;
 
@@ -71,14 +74,6 @@ pub trait FieldMap: Sync {
     fn evidence(&self, _: &Job) -> Option<String> {
         None
     }
-
-    /// The job that has this id for one of its parties. The caller checks that `by` is a party.
-    fn find_job<'a>(
-        &'a self,
-        context: &'a HubContext,
-        by: AgentId,
-        id: &'a str,
-    ) -> FindJobFuture<'a>;
 
     /// Reads a request as a requester would send it, or says what is wrong with it.
     fn read_request(
@@ -107,5 +102,5 @@ pub struct NeutralRequest {
 
 /// Members of a request that its own protocol does not define, for a worker of another protocol.
 pub fn extras(job: &Job) -> Option<String> {
-    hop::field_map_of(job.origin).and_then(|sides| sides.extras(job))
+    hop::field_map_of(job.origin).and_then(|map| map.extras(job))
 }

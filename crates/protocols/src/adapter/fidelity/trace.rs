@@ -12,11 +12,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::TracedJob;
 use super::hop::{Hop, HopKind, field_map_of, hops};
 use super::message_view::{Field, MessageView};
 use super::note::NoteView;
 use super::part::Part;
-use super::{HubContext, TracedJob};
+use crate::adapter::HubContext;
 use crate::kit::api_doc::Time;
 use crate::kit::raw_json::{self, Number};
 
@@ -93,8 +94,8 @@ struct EvidenceView {
 /// The trace of a job.
 pub async fn trace(context: &HubContext, job: &Job, eyes: Viewer) -> Result<Trace, Failure> {
     let (start, end) = (start(context, job).await?, end(context, job).await?);
-    let hops = hops(TracedJob { context, job, start: start.as_ref(), end: end.as_ref() });
-    let signed = field_map_of(job.origin).and_then(|sides| sides.evidence(job));
+    let hops = hops(context, TracedJob { job, start: start.as_ref(), end: end.as_ref() });
+    let signed = field_map_of(job.origin).and_then(|map| map.evidence(job));
     let hops = hops.into_iter().map(|hop| HopView::of(hop, eyes, signed.is_some())).collect();
     let signed = signed.filter(|_| eyes != Viewer::Operator);
     let evidence = signed.map(|text| EvidenceView {

@@ -4,21 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{RawQuery, State};
-use axum::http::HeaderValue;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, request};
 use rialto_core::notice::{Notice, NoticeKind};
 
-use super::{BodyBytes, PathParam, json_response, malformed, query};
+use super::{json_response, malformed, query};
 use crate::adapter::inbox_stream::load_jobs;
+use crate::adapter::open_job::set_job_header;
 use crate::adapter::peer::Peer;
+use crate::adapter::request::{BodyBytes, PathParam};
 use crate::adapter::shutdown::Shutdown;
-use crate::adapter::{BodyFuture, HubContext, RequestHead, ResponseFuture};
+use crate::agora::AgoraContext;
 use crate::agora::delivery::notice_envelope_among;
 use crate::agora::envelope::{AcceptedEnvelope, EnvelopeSource, accept_envelope, request_id_of};
-use crate::agora::errors::{self, ErrorResponse, HandlerResult};
+use crate::agora::errors::{ErrorResponse, HandlerResult};
 use crate::agora::wire::envelope::{Envelope, MessageType, read_json};
 use crate::agora::wire::error::{Code, Failure};
 use crate::agora::wire::payload::Payload;
@@ -30,12 +31,9 @@ const WAIT_MS_MAX: i64 = 30_000;
 const LOOK_BACK: u64 = 256;
 const PAGE: usize = 64;
 
-/// The header with the id of the job that an answer is about.
-const JOB_HEADER: &str = "rialto-job";
-
 /// `POST /envelopes` and `POST /agora`: any signed envelope.
 pub async fn post_envelope(
-    State(context): State<HubContext>,
+    State(context): State<AgoraContext>,
     Peer(peer): Peer,
     stopping: Shutdown,
     RawQuery(raw): RawQuery,
@@ -47,7 +45,7 @@ pub async fn post_envelope(
 
 /// `POST /agents/{id}`: an envelope for the agent that the path names.
 pub async fn post_envelope_to_agent(
-    State(context): State<HubContext>,
+    State(context): State<AgoraContext>,
     PathParam(id): PathParam,
     Peer(peer): Peer,
     stopping: Shutdown,
@@ -65,27 +63,8 @@ pub fn agent_not_found() -> Failure {
     Failure::new(Code::NotFound, "no agent has that key")
 }
 
-/// The fast path for envelopes without a wait.
-pub fn post_envelope_fast(
-    context: HubContext,
-    head: RequestHead,
-    body: BodyFuture,
-) -> ResponseFuture {
-    Box::pin(async move {
-        let way = EnvelopeSource { peer: head.peer, ..EnvelopeSource::default() };
-        let taken = match body.await {
-            Ok(body) => accept_envelope(&context, &body, way).await,
-            Err(error) => Err(errors::from_edge(&error).into()),
-        };
-        match taken {
-            Ok(taken) => shown(taken),
-            Err(error) => ErrorResponse::new(&context, error).into_response(),
-        }
-    })
-}
-
 async fn answer(
-    context: &HubContext,
+    context: &AgoraContext,
     raw: Option<&str>,
     stopping: Shutdown,
     body: &[u8],
@@ -104,7 +83,7 @@ async fn answer(
         Some(envelope) => {
             let job = taken.job;
             let mut answer = json_response(200, envelope);
-            mark(&mut answer, job);
+            set_job_header(&mut answer, job);
             Ok(answer)
         }
         None => Ok(shown(taken)),
@@ -113,20 +92,13 @@ async fn answer(
 
 fn shown(taken: AcceptedEnvelope) -> Response {
     let mut answer = json_response(taken.status, taken.text);
-    mark(&mut answer, taken.job);
+    set_job_header(&mut answer, taken.job);
     answer
-}
-
-/// Adds the hub's id of the opened job (B18).
-fn mark(answer: &mut Response, job: Option<uuid::Uuid>) {
-    if let Some(value) = job.and_then(|job| HeaderValue::from_str(&job.to_string()).ok()) {
-        answer.headers_mut().insert(JOB_HEADER, value);
-    }
 }
 
 /// The first envelope that answers, as it was signed. It also stays in the inbox.
 async fn heard(
-    context: &HubContext,
+    context: &AgoraContext,
     taken: &AcceptedEnvelope,
     mut stopping: Shutdown,
 ) -> Option<String> {
@@ -157,14 +129,14 @@ async fn heard(
 }
 
 /// The request with the id that its requester gave it.
-async fn own_job(context: &HubContext, by: AgentId, id: &str) -> Option<Arc<Job>> {
+async fn own_job(context: &AgoraContext, by: AgentId, id: &str) -> Option<Arc<Job>> {
     let (origin, id) =
         context.engine.with_world(|world| request::requester_job_name(world, by, id))?;
     context.engine.find_job(&JobRef::Foreign { origin, id }).await.ok().flatten()
 }
 
 async fn answering(
-    context: &HubContext,
+    context: &AgoraContext,
     page: Vec<Notice>,
     request_id: &str,
     own: &Job,

@@ -6,29 +6,28 @@ pub mod inbox;
 pub mod requests;
 pub mod websocket;
 
-use super::wire::api_doc::*;
-use super::wire::error::ENVELOPE_EXAMPLE;
-use super::wire::responses::{Ack, AckAnswer, AgentEntry, DirectoryPage, InboxPage, RequestView};
-use crate::adapter::operation::{JSON, ResponseInfo};
 use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
-use axum::http::request::Parts;
+use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 
-use super::errors::{self, ErrorResponse};
+use super::VERSION;
+use super::errors::ErrorResponse;
+use super::wire::api_doc::*;
+use super::wire::error::ENVELOPE_EXAMPLE;
 use super::wire::error::Failure;
 use super::wire::responses::HubInfo;
-use super::{BODY_MAX, VERSION};
+use super::wire::responses::{Ack, AckAnswer, AgentEntry, DirectoryPage, InboxPage, RequestView};
 use crate::adapter::Access::{Inbox, Public, Signed};
+use crate::adapter::Operation;
+use crate::adapter::operation::{JSON, ResponseInfo};
 use crate::adapter::operation::{get, post};
-use crate::adapter::{HubContext, Operation, body};
+use crate::agora::AgoraContext;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 
 /// The operations of the protocol.
-pub fn operations() -> Vec<Operation<HubContext>> {
+pub fn operations() -> Vec<Operation<AgoraContext>> {
     vec![
         get("", Public, show_hub)
             .summary("Show hub key and endpoints")
@@ -111,7 +110,7 @@ fn websocket_url(hub_url: &str) -> String {
 }
 
 /// `GET /agora`: the hub's key and its endpoints.
-async fn show_hub(State(context): State<HubContext>) -> Response {
+async fn show_hub(State(context): State<AgoraContext>) -> Response {
     let url = |(name, path): (&str, &str)| {
         let base = if name == WEBSOCKET {
             websocket_url(&context.hub_url)
@@ -122,49 +121,19 @@ async fn show_hub(State(context): State<HubContext>) -> Response {
     };
     let about = HubInfo {
         protocol: VERSION.to_owned(),
-        hub: context.agora.signer.did().to_owned(),
-        window_ms: context.agora.settings.window.0,
+        hub: context.state.signer.did().to_owned(),
+        window_ms: context.state.settings.window.0,
         endpoints: ENDPOINTS.into_iter().map(url).collect(),
     };
     json_response(200, serde_json::to_string(&about).unwrap_or_default())
 }
 
-/// The whole body.
-pub struct BodyBytes(pub Bytes);
-
-impl FromRequest<HubContext> for BodyBytes {
-    type Rejection = ErrorResponse;
-
-    async fn from_request(request: Request, context: &HubContext) -> Result<Self, ErrorResponse> {
-        let (parts, body) = request.into_parts();
-        let limit = context.body_limit.min(BODY_MAX);
-        let body = body::read_body(&parts.headers, body, limit).await;
-        body.map(Self).map_err(|error| ErrorResponse::new(context, errors::from_edge(&error)))
-    }
-}
-
-/// The name in the path.
-pub struct PathParam(pub String);
-
-impl FromRequestParts<HubContext> for PathParam {
-    type Rejection = std::convert::Infallible;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &HubContext,
-    ) -> Result<Self, Self::Rejection> {
-        // A path that is not valid UTF-8 matches no name.
-        let name = Path::<String>::from_request_parts(parts, context).await;
-        Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
-    }
-}
-
 /// The query of a URL.
-fn query(context: &HubContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
+fn query(context: &AgoraContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
     Query::read(raw.unwrap_or_default()).map_err(|bad| malformed(context, bad))
 }
 
-fn malformed(context: &HubContext, bad: Malformed) -> ErrorResponse {
+fn malformed(context: &AgoraContext, bad: Malformed) -> ErrorResponse {
     ErrorResponse::new(context, Failure::from(bad))
 }
 

@@ -8,6 +8,7 @@ mod payments;
 mod results;
 
 use axum::response::Response;
+use uuid::Uuid;
 
 use super::errors::{self, ErrorBody, Failure};
 use super::translate::ResultBody;
@@ -16,11 +17,13 @@ use crate::adapter::Access::{
     Agent, AgentOrOperator, AnyAgent, AnyAgentOrOperator, Owner, OwnerOrOperator, Party, Public,
     Register, Requester, Token, Worker,
 };
+use crate::adapter::Operation;
 use crate::adapter::operation::{delete, get, post};
-use crate::adapter::{HubContext, Operation};
 use crate::kit::api_doc::AnyOf;
 use crate::kit::fields::Malformed;
+use crate::kit::ijson::{Json, JsonValue};
 use crate::kit::query::Query;
+use crate::registry::RegistryContext;
 use agents::{
     HeartbeatAnswer, RegistrationAnswer, ReputationClaimAnswer, ReputationScoreAnswer,
     UnregisterAnswer,
@@ -30,7 +33,6 @@ use discover::{AgentEntry, DiscoveryAnswer, HealthAnswer, SkillsAnswer};
 use jobs::JobsAnswer;
 use payments::{AccountAnswer, EconomyAnswer, TransferAnswer};
 use results::ResultAnswer;
-use uuid::Uuid;
 
 /// The result of every handler.
 type HandlerResult = Result<Response, Failure>;
@@ -126,10 +128,11 @@ crate::value_schema!(OwnerRef, {"type": "string", "description": "The name of an
 pub enum CallbackToken {}
 crate::value_schema!(CallbackToken, {"type": "string", "description": "A token that the hub made for one job"});
 
-pub fn operations() -> Vec<Operation<HubContext>> {
+pub fn operations() -> Vec<Operation<RegistryContext>> {
     vec![
         post("/register", Register, agents::register)
             .summary("Register an agent, or update it with its key")
+            .recognizes(is_registration)
             .request::<RegisterMembers>(errors::REGISTRATION_EXAMPLE)
             .responds::<RegistrationAnswer>(201, "A new agent")
             .responds::<RegistrationAnswer>(200, "An updated agent")
@@ -252,10 +255,22 @@ pub fn operations() -> Vec<Operation<HubContext>> {
         get("/health", Public, discover::health)
             .summary("Health of the registry")
             .responds::<HealthAnswer>(200, "The hub accepts writes")
-            .responds::<HealthAnswer>(503, "It does not"),
+            .responds::<HealthAnswer>(503, "It does not")
+            .health_check(),
     ]
 }
 
 fn read_query(raw: Option<String>) -> Result<Query, Malformed> {
     Query::read(raw.as_deref().unwrap_or_default())
+}
+
+/// Whether a registration posted at the root is meant for this protocol.
+fn is_registration(body: &Json<'_>) -> bool {
+    let has_member =
+        ["agent_name", "owner_id", "skills"].iter().any(|name| body.get(name).is_some());
+    let by_uuid = body.get("agent_id").is_some_and(|id| match id.value() {
+        JsonValue::String(text) => text.parse::<uuid::fmt::Hyphenated>().is_ok(),
+        _ => false,
+    });
+    has_member || by_uuid
 }

@@ -12,12 +12,11 @@ use serde::Serialize;
 
 use super::HandlerResult;
 use super::jobs::find_job_by_any_id;
-use crate::adapter::HubContext;
+use crate::adapter::request::{BodyBytes, PathParam};
 use crate::kit::raw_json::Number;
 use crate::registry::ID;
-use crate::registry::auth::{
-    BodyBytes, KnownCaller, OptionalCaller, PathParam, identity_mismatch, read_callback_token,
-};
+use crate::registry::RegistryContext;
+use crate::registry::auth::{KnownCaller, OptionalCaller, identity_mismatch, read_callback_token};
 use crate::registry::errors::{
     Failure, RESULT_EXAMPLE, RequestKind, from_engine, json_response, with_body_example,
 };
@@ -35,7 +34,7 @@ pub struct ResultAnswer<'a> {
 
 /// `POST /results`: the assigned agent reports its job's result (§3.4).
 pub async fn post_result(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     known: KnownCaller,
     sent: BodyBytes,
 ) -> HandlerResult {
@@ -50,7 +49,7 @@ pub async fn post_result(
 
 /// `POST /callbacks/{token}`: the same, from the holder of the job's callback URL.
 pub async fn post_callback(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     anyone: OptionalCaller,
     PathParam(text): PathParam,
     sent: BodyBytes,
@@ -78,7 +77,7 @@ pub async fn post_callback(
 
 /// All results are accepted here, whichever way they came.
 async fn accept(
-    context: &HubContext,
+    context: &RegistryContext,
     wire: ResultPost,
     job: &Job,
     by: AgentId,

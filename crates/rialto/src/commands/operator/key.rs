@@ -7,7 +7,7 @@ use rialto_client::Method;
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
 use rialto_engine::clock::{Clock, SystemClock};
-use rialto_engine::keys::{Key, KeyKind};
+use rialto_engine::keys::{Key, KeyPrefix};
 use rialto_engine::offline;
 use rialto_engine::random::{OsRandom, RandomSource};
 use rialto_engine::store::StoreError;
@@ -74,7 +74,7 @@ pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
 
 /// Write access to the data directory is sufficient proof.
 fn offline_key(dir: &std::path::Path, retire_others: bool) -> Result<String, CliError> {
-    let key = Key::from_random(KeyKind::Operator, OsRandom.new_key_bytes());
+    let key = Key::from_random(KeyPrefix::OPERATOR, OsRandom.new_key_bytes());
     let (holder, hash) = (Holder::Operator, key.hash());
     let command = Command::IssueKey { holder, hash, retire_others, by_operator: true };
     let ran = offline::run_command(dir, command, SystemClock::start().wall_time());
