@@ -227,7 +227,8 @@ impl Section<'_> {
         let mut responses = Map::new();
         let all: BTreeSet<u16> = errors.codes.iter().map(|(status, _)| *status).collect();
         let possible = |status: &u16| {
-            *status != METHOD_NOT_ALLOWED && (info.method != "GET" || READ_ERRORS.contains(status))
+            let usual = info.method != "GET" || READ_ERRORS.contains(status);
+            *status != METHOD_NOT_ALLOWED && (usual || info.more_errors.contains(status))
         };
         for status in all.into_iter().filter(possible) {
             let name = format!("#/components/responses/{}Error{status}", self.prefix);

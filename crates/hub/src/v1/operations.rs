@@ -83,7 +83,9 @@ pub fn operations() -> Vec<Operation<HubContext>> {
         get("/v1/work", AnyAgent, work::list_work)
             .summary("List the caller's assigned jobs; `?wait=` waits for changes")
             .query::<work::WorkQuery>()
-            .responds::<work::WorkResponse>(200, "New and lost jobs"),
+            .responds::<work::WorkResponse>(200, "New and lost jobs")
+            .error(409)
+            .error(410),
         post("/v1/jobs/{id}/result", AnyAgent, jobs::result::submit_result)
             .summary("Report a job's result, as its worker")
             .path_param::<JobRef>()

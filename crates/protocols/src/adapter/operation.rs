@@ -159,6 +159,8 @@ pub struct OperationInfo {
     /// A body that is accepted as it is: JSON text.
     pub example: Option<&'static str>,
     pub responses: Vec<ResponseInfo>,
+    /// Statuses of errors that most operations of its method do not have.
+    pub more_errors: Vec<u16>,
 }
 
 /// One response that an operation gives.
@@ -254,6 +256,7 @@ impl<S: Send + Sync + 'static> Operation<S> {
             body_optional: false,
             example: None,
             responses: Vec::new(),
+            more_errors: Vec::new(),
         };
         let call = move |state, request| -> ResponseFuture {
             Box::pin(handler.clone().call(request, state))
@@ -340,6 +343,12 @@ impl<S: Send + Sync + 'static> Operation<S> {
     pub fn streams<T: JsonSchema>(self, description: &'static str) -> Self {
         let schema = Some(schema::<T> as SchemaFn);
         self.response(ResponseInfo { status: 200, content_type: EVENT_STREAM, schema, description })
+    }
+
+    /// An error that most operations of its method do not have.
+    pub fn error(mut self, status: u16) -> Self {
+        self.info.more_errors.push(status);
+        self
     }
 
     /// Any other response.

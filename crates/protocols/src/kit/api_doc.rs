@@ -127,7 +127,7 @@ impl<T: JsonSchema> JsonSchema for Nullable<T> {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({"anyOf": [generator.subschema_for::<T>(), {"type": "null"}]})
+        json_schema!({"anyOf": [{"type": "null"}, generator.subschema_for::<T>()]})
     }
 
     fn inline_schema() -> bool {

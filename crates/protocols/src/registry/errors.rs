@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use super::wire::DECIMALS;
 use crate::adapter::EdgeError;
 use crate::adapter::operation::ErrorInfo;
+use crate::kit::api_doc::Nullable;
 use crate::kit::fields::Malformed;
 use crate::kit::raw_json::Number;
 use crate::kit::{raw_json, rfc3339};
@@ -351,7 +352,9 @@ pub struct ErrorBody<'a> {
 
 #[derive(Serialize, JsonSchema)]
 pub struct RefusedJobBody<'a> {
+    #[schemars(with = "Nullable<String>")]
     job_id: Option<&'a str>,
+    #[schemars(with = "Nullable<String>")]
     agent_id: Option<&'a str>,
     output_data: (),
     execution_cost: Number,

@@ -6,7 +6,7 @@ use rialto_core::agent::{Agent, Liveness, Skill};
 use rialto_core::id::AgentId;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
-use rialto_protocols::kit::api_doc::Time;
+use rialto_protocols::kit::api_doc::{Nullable, Time};
 use rialto_protocols::kit::raw_json;
 use rialto_protocols::kit::raw_json::Number;
 use schemars::JsonSchema;
@@ -52,6 +52,7 @@ rialto_protocols::words! {
 /// Fields that only the agent itself sees.
 #[derive(Serialize, JsonSchema)]
 pub struct PrivateFields {
+    #[schemars(with = "Nullable<String>")]
     endpoint: Option<String>,
     #[schemars(with = "LivenessName")]
     liveness: &'static str,

@@ -53,11 +53,9 @@ rialto_protocols::request_members! {
         /// The result; required if `ok` is true.
         output: Option<AnyObject>,
         /// What it cost, at most the agreed price, which is the default. An invalid value is ignored.
-        #[schemars(with = "serde_json::Value")]
-        cost: (),
+        cost: Option<serde_json::Value>,
         /// How long it took, in milliseconds. An invalid value is ignored.
-        #[schemars(with = "serde_json::Value")]
-        took_ms: (),
+        took_ms: Option<serde_json::Value>,
         /// A code for the failure.
         #[schemars(length(min = 1, max = CODE_MAX))]
         code: Option<String>,

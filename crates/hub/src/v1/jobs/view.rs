@@ -2,7 +2,7 @@
 
 use rialto_core::job::{Cause, Job, JobResult, Requester};
 pub use rialto_protocols::adapter::fidelity::{StateName, state_name};
-use rialto_protocols::kit::api_doc::Time;
+use rialto_protocols::kit::api_doc::{Nullable, Time};
 use rialto_protocols::kit::raw_json;
 use rialto_protocols::kit::raw_json::Number;
 use schemars::JsonSchema;
@@ -68,6 +68,7 @@ pub struct BudgetView {
 #[derive(Serialize, JsonSchema)]
 pub struct JobContent {
     input: Box<RawValue>,
+    #[schemars(with = "Nullable<ResultView>")]
     result: Option<ResultView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     callback: Option<String>,
