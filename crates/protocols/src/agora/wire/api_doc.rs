@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::envelope::MessageType;
 use super::error::Code;
-use crate::kit::api_doc::{AnyObject, Time};
+use crate::kit::api_doc::{AnyObject, AnyOf, Nullable, Time};
 
 impl JsonSchema for Code {
     fn schema_name() -> std::borrow::Cow<'static, str> {
@@ -88,7 +88,7 @@ crate::request_members! {
         sender: SenderMembers,
         /// By the type of the message.
         payload: AnyObject,
-        recipient: Option<ToMembers>,
+        recipient: Option<AnyOf<KeyParam, ToMembers>>,
         /// Reserved for hubs.
         bridge: Option<serde_json::Value>,
     }
@@ -114,7 +114,7 @@ crate::answer_members! {
         /// By the type of the message.
         payload: AnyObject,
     } optional {
-        recipient: RecipientMembers,
+        recipient: Nullable<AnyOf<KeyParam, RecipientMembers>>,
         /// The agent of another protocol that the hub signs for.
         bridge: serde_json::Value,
     }
