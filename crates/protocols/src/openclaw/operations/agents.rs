@@ -11,12 +11,12 @@ use rialto_core::world::World;
 use uuid::Uuid;
 
 use super::{about, failed, query};
-use crate::adapter::caller::Caller;
+use crate::adapter::caller::{Caller, KnownCaller};
 use crate::kit::budget::ByteBudget;
 use crate::kit::object::ObjectWriter;
 use crate::kit::{ijson, raw_json};
 use crate::openclaw::OpenclawContext;
-use crate::openclaw::auth::{KnownCaller, PathUuid, listed_agent, native_agent};
+use crate::openclaw::auth::{PathUuid, listed_agent, native_agent};
 use crate::openclaw::delivery::agent_updates;
 use crate::openclaw::directory::{self, AgentSnapshot};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};

@@ -13,12 +13,12 @@ use rialto_engine::run::JobRole;
 use uuid::Uuid;
 
 use super::{about, failed, query};
-use crate::adapter::caller::Caller;
+use crate::adapter::caller::{Caller, KnownCaller};
 use crate::adapter::shown_jobs;
 use crate::kit::query::Query;
 use crate::kit::raw_json;
 use crate::openclaw::OpenclawContext;
-use crate::openclaw::auth::{KnownCaller, PathUuid};
+use crate::openclaw::auth::{PathUuid, calling_agent};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::wire::CommonMembers;
 use crate::openclaw::wire::answers::{CollaborationPage, CollaborationSummary, CollaborationView};
@@ -170,7 +170,7 @@ pub async fn list(
     let query = query(&context, raw.as_deref())?;
     let refuse = |failure| about(&context, failure, None);
     let agent =
-        context.engine.with_world(|world| known.calling_agent(world, query.text("agent_id")));
+        context.engine.with_world(|world| calling_agent(known, world, query.text("agent_id")));
     let wanted = read_list_query(&query, agent.map_err(refuse)?).map_err(refuse)?;
     let (rows, next) = page(&context, wanted).await?;
     let common = errors::common_members(&context, None);

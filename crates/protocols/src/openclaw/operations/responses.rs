@@ -13,10 +13,10 @@ use uuid::Uuid;
 
 use super::collaborations::find_collaboration;
 use super::{about, failed, run_blocking_limited};
-use crate::adapter::caller::Caller;
+use crate::adapter::caller::{Caller, KnownCaller};
 use crate::adapter::request::BodyBytes;
 use crate::openclaw::OpenclawContext;
-use crate::openclaw::auth::{KnownCaller, PathUuid};
+use crate::openclaw::auth::{PathUuid, acting_agent};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::wire::answers::{Done, ResultPublished};
 use crate::openclaw::wire::error::{Code, Failure};
@@ -66,7 +66,7 @@ async fn worked_on(
     by: Uuid,
     id: Uuid,
 ) -> Result<(Arc<Job>, AgentId), Failure> {
-    let agent = context.engine.with_world(|world| known.acting_agent(world, by))?;
+    let agent = context.engine.with_world(|world| acting_agent(known, world, by))?;
     let job = find_collaboration(context, Some(agent), id).await?;
     match job.filter(|job| collaboration::is_responder(job, agent)) {
         Some(job) => Ok((job, agent)),

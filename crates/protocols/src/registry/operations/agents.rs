@@ -16,13 +16,13 @@ use serde_json::value::RawValue;
 
 use super::HandlerResult;
 use super::discover::agent_entry;
-use crate::adapter::caller::Caller;
+use crate::adapter::caller::{Caller, KnownCaller, OptionalCaller};
 use crate::adapter::request::{BodyBytes, PathParam};
 use crate::adapter::{NewAgent, make_aliases, naming};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::{ijson, raw_json, rfc3339};
 use crate::registry::RegistryContext;
-use crate::registry::auth::{KnownCaller, OptionalCaller, native_agent};
+use crate::registry::auth::{acting_agent, agent_in_path, native_agent};
 use crate::registry::errors::{
     Failure, HEARTBEAT_EXAMPLE, RequestKind, from_engine, json_response, with_body_example,
 };
@@ -141,7 +141,7 @@ pub async fn unregister(
             let agent = native_agent(world, &id).ok_or_else(Failure::not_found)?;
             return Ok::<_, Failure>((agent, true));
         }
-        Ok((known.agent_in_path(world, &id)?, false))
+        Ok((agent_in_path(known, world, &id)?, false))
     })?;
     let done = context.engine.run(Command::Remove { agent, by_operator }).await;
     done.map_err(|failure| from_engine(failure, RequestKind::Other))?;
@@ -165,7 +165,7 @@ pub async fn heartbeat(
     let body = ijson::read(&sent.0).map_err(Malformed::from).map_err(&whole)?;
     let f = Fields::read(&body, "").map_err(&whole)?;
     let id = f.required("agent_id", f.uuid("agent_id")?)?.to_string();
-    let agent = context.engine.with_world(|world| known.acting_agent(world, Some(&id)))?;
+    let agent = context.engine.with_world(|world| acting_agent(known, world, Some(&id)))?;
     let done = context.engine.run_once(Command::Heartbeat { agent }, known.0.idempotency).await;
     done.map_err(|failure| from_engine(failure, RequestKind::Other))?;
     let timestamp = rfc3339::format_seconds(context.engine.now());

@@ -12,10 +12,11 @@ use serde_json::value::RawValue;
 
 use super::HandlerResult;
 use super::jobs::find_job_by_any_id;
+use crate::adapter::caller::{KnownCaller, OptionalCaller};
 use crate::adapter::request::{BodyBytes, PathParam};
 use crate::registry::ID;
 use crate::registry::RegistryContext;
-use crate::registry::auth::{KnownCaller, OptionalCaller, identity_mismatch, read_callback_token};
+use crate::registry::auth::{acting_agent, identity_mismatch, read_callback_token};
 use crate::registry::errors::{
     Failure, RESULT_EXAMPLE, RequestKind, from_engine, json_response, with_body_example,
 };
@@ -41,7 +42,7 @@ pub async fn post_result(
     let missing = || Failure::field("/job_id", "job_id is required");
     let id = wire.job_id.ok_or_else(missing)?;
     let named = wire.agent_id.map(|id| id.to_string());
-    let by = context.engine.with_world(|world| known.acting_agent(world, named.as_deref()))?;
+    let by = context.engine.with_world(|world| acting_agent(known, world, named.as_deref()))?;
     let job = find_job_by_any_id(&context, id).await?;
     accept(&context, wire, &job, by, known.0.idempotency).await
 }

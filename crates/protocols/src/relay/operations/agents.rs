@@ -16,15 +16,14 @@ use rialto_engine::keys::{Key, KeyPrefix};
 
 use super::{read_address, read_query, success};
 use crate::adapter::caller::Caller;
+use crate::adapter::caller::OptionalCaller;
 use crate::adapter::request::{BodyBytes, PathParam};
 use crate::adapter::{NewAgent, RowsRead, make_aliases};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::Malformed;
 use crate::kit::ijson;
 use crate::kit::query::Query;
-use crate::relay::auth::{
-    AgentOrOperator, OperatorCaller, OptionalCaller, PresentedKey, listed_agent,
-};
+use crate::relay::auth::{AgentOrOperator, OperatorCaller, PresentedKey, listed_agent};
 use crate::relay::errors::{
     self, ErrorResponse, HandlerResult, engine_error, error_response, malformed_error,
 };

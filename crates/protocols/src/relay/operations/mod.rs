@@ -26,6 +26,9 @@ use crate::kit::ijson::{Json, JsonValue};
 use crate::kit::query::Query;
 use crate::relay::RelayContext;
 
+/// The path to which messages are sent.
+pub const MESSAGES: &str = "/messages";
+
 /// Every operation of this protocol.
 pub fn operations() -> Vec<Operation<RelayContext>> {
     vec![
@@ -54,7 +57,7 @@ pub fn operations() -> Vec<Operation<RelayContext>> {
         post("/agents/{id}/key", Operator, agents::mint_key)
             .summary("Mint a key for an agent")
             .at_root(),
-        post("/messages", AnyAgentOrOperator, messages::send_message)
+        post(MESSAGES, AnyAgentOrOperator, messages::send_message)
             .summary("Send a message")
             .at_root(),
         get("/messages/{trace_id}", Party, history::show_message)
