@@ -141,7 +141,7 @@ impl IntoResponse for Problem {
             // RFC 9110 section 15.5.2: a 401 names the authentication scheme.
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        // The middleware rewrites the body with the request id.
+        // `V1Api` rewrites the body with the request id.
         answer.extensions_mut().insert(self);
         answer
     }

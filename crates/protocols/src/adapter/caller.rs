@@ -1,5 +1,7 @@
 //! Authenticates a caller by the key in its header, looked up by its hash.
 
+use std::convert::Infallible;
+
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
@@ -60,10 +62,10 @@ impl Credential {
     }
 
     fn look_up(engine: &Engine, headers: &HeaderMap) -> Self {
-        let Some(header) = headers.get(AUTHORIZATION) else {
+        if !headers.contains_key(AUTHORIZATION) {
             return Self { caller: Ok(Caller::Anonymous), key: None };
-        };
-        let key = header.to_str().ok().and_then(parse_bearer).and_then(Key::parse);
+        }
+        let PresentedKey(key) = PresentedKey::of(headers);
         let Some(key) = key.map(|key| CallerKey { hash: key.hash(), prefix: key.prefix() }) else {
             return Self { caller: Err(KeyRejection::Unknown), key: None };
         };
@@ -93,6 +95,24 @@ impl Caller {
             engine.record_seen(agent);
         }
         Ok(caller)
+    }
+}
+
+/// The presented key, for streams that end with it and for answers that repeat it.
+pub struct PresentedKey(pub Option<Key>);
+
+impl PresentedKey {
+    fn of(headers: &HeaderMap) -> Self {
+        let header = headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok());
+        Self(header.and_then(parse_bearer).and_then(Key::parse))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for PresentedKey {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::of(&parts.headers))
     }
 }
 

@@ -1,14 +1,11 @@
 //! Authenticates callers by their key, before the body is read.
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
-use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use rialto_core::agent::key::KeyHash;
 use rialto_core::id::AgentId;
 use rialto_core::world::World;
-use rialto_engine::keys::{Key, parse_bearer};
 use rialto_engine::{Engine, Idempotency};
 
 use super::RelayContext;
@@ -38,9 +35,6 @@ pub struct AgentOrOperator {
     pub agent: Option<AgentId>,
     pub once: Option<Idempotency>,
 }
-
-/// The presented key, for streams that end with it and for answers that repeat it.
-pub struct PresentedKey(pub Option<Key>);
 
 impl AcceptsKeys for RelayContext {
     fn key_error(&self, rejection: KeyRejection, operation: &OperationInfo) -> Response {
@@ -99,21 +93,6 @@ impl FromRequestParts<RelayContext> for OperatorCaller {
             }
         }
     }
-}
-
-impl FromRequestParts<RelayContext> for PresentedKey {
-    type Rejection = std::convert::Infallible;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        _: &RelayContext,
-    ) -> Result<Self, Self::Rejection> {
-        Ok(Self(key(&parts.headers)))
-    }
-}
-
-fn key(headers: &HeaderMap) -> Option<Key> {
-    headers.get(AUTHORIZATION)?.to_str().ok().and_then(parse_bearer).and_then(Key::parse)
 }
 
 /// Whether a key is still valid for this agent.

@@ -49,7 +49,7 @@ pub async fn publish_from_messages(
     let named = message.body.agent_id.to_string();
     if context.engine.with_world(|world| world.agent_by_alias(ID, &named).is_none()) {
         let counted = context.write_limiter.count_new_sender(from);
-        counted.map_err(|error| ErrorResponse::new(context, errors::from_edge(&error)))?;
+        counted.map_err(|error| ErrorResponse::new(context, errors::from_edge(error)))?;
     }
     publish(context, anyone, message).await
 }
