@@ -187,7 +187,8 @@ pub async fn status(
             let json = ijson::read(words.as_bytes()).ok()?;
             return Some(stream::write_message(&json));
         }
-        let began = world.assigned_jobs(agent.id).filter_map(|job| job.accepted_at).max();
+        let began =
+            world.assigned_jobs(agent.id).filter_map(|job| job.acceptance.accepted_at).max();
         let since = began.or(ended).unwrap_or(agent_state.presence.last_seen);
         let update = StatusUpdate {
             agent_id: world.alias_of(agent.id, ID)?.parse().ok()?,

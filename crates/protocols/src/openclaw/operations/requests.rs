@@ -136,7 +136,7 @@ pub async fn handle_request(
         let (reply, before) = match kept {
             Some(memory) => (saved_outcome(context, &memory, id).await?, Some(memory)),
             None => match find_earlier_job(context, &asking, keyed || turn > 0).await? {
-                Some(job) if job.content != content => {
+                Some(job) if job.request.content != content => {
                     let failure = errors::from_refusal(&Refusal::SameIdOtherContent);
                     return Err(about(context, failure, id));
                 }
@@ -266,7 +266,7 @@ async fn find_earlier_job(
     let wanted = JobRef::Foreign { origin: ID, id: asking.name.clone() };
     let found = context.engine.find_job(&wanted).await;
     let found = found.map_err(|bad| failed(context, &bad, asking.message.correlation_id))?;
-    Ok(found.filter(|job| job.requester == asking.requester))
+    Ok(found.filter(|job| job.request.requester == asking.requester))
 }
 
 /// Saves a rejection for repeats. A rejected request has no effect, so losing the record is

@@ -245,7 +245,7 @@ pub async fn cancel(
     let refuse = |failure| about(&context, failure, correlation_id);
     let id = named(&context, id, correlation_id)?;
     let (job, _) = seen(&context, known, id).await.map_err(refuse)?;
-    let by = match (known.0.caller, &job.requester) {
+    let by = match (known.0.caller, &job.request.requester) {
         (Caller::Agent(agent), _) => Canceller::Agent(agent),
         // An operator cancels with the hub's own API, which logs it.
         (Caller::Operator, _) => return Err(refuse(Failure::not_found("collaboration"))),

@@ -253,9 +253,12 @@ async fn describe(context: &RegistryContext, entry: &Entry) -> Result<TransferBo
         return Ok(context.engine.with_world(|world| TransferBody::of(world, &transfer)));
     }
     let job = match entry.job {
-        Some(id) => {
-            context.engine.load_job(id).await.map_err(wrong)?.map(|job| job.foreign_id.clone())
-        }
+        Some(id) => context
+            .engine
+            .load_job(id)
+            .await
+            .map_err(wrong)?
+            .map(|job| job.request.foreign_id.clone()),
         None => None,
     };
     Ok(context.engine.with_world(|world| TransferBody::of_entry(world, entry, job)))

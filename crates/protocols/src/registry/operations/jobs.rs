@@ -194,7 +194,7 @@ async fn visible_job(
     let job = find_job_by_any_id(context, id).await?;
     let allowed = match known.0.caller {
         Caller::Agent(agent) => job.is_requested_by(agent) || job.worker() == Some(agent),
-        Caller::Anonymous => known.0.is_open() && job.origin == ID,
+        Caller::Anonymous => known.0.is_open() && job.request.origin == ID,
         Caller::Operator | Caller::FormerAgent(_) => false,
     };
     if allowed { Ok(job) } else { Err(Failure::not_found()) }
@@ -233,7 +233,7 @@ pub async fn cancel(
     PathParam(id): PathParam,
 ) -> HandlerResult {
     let job = visible_job(&context, known, &id).await?;
-    let by = match (known.0.caller, &job.requester) {
+    let by = match (known.0.caller, &job.request.requester) {
         (Caller::Agent(agent), _) => Canceller::Agent(agent),
         (_, Requester::Agent(agent)) => Canceller::Agent(*agent),
         // A guest has no key; on an open hub its claim is enough.
@@ -288,7 +288,10 @@ async fn hand_over(context: &RegistryContext, agent: AgentId) -> Result<Vec<Arc<
         let held = |job: &&Arc<Job>| matches!(job.state, JobState::Assigned | JobState::Running);
         let oldest = world.assigned_jobs(agent).filter(held).take(FETCHED_MAX);
         // Jobs that no longer fit are fetched once the first ones are reported.
-        oldest.take_while(|job| budget.take(job.input.len() + job.meta.len())).cloned().collect()
+        oldest
+            .take_while(|job| budget.take(job.request.input.len() + job.request.meta.len()))
+            .cloned()
+            .collect()
     });
     let fresh = |job: &Arc<Job>| job.assignment.is_some_and(|turn| !turn.handed_over);
     if !jobs.iter().any(fresh) {

@@ -68,7 +68,7 @@ pub async fn post_callback(
     if named.is_some_and(|name| !is_worker(&name)) {
         return Err(identity_mismatch());
     }
-    let own = [job.foreign_id.clone(), job.uuid.to_string()];
+    let own = [job.request.foreign_id.clone(), job.uuid.to_string()];
     if wire.job_id.is_some_and(|id| !own.contains(&id.to_string())) {
         return Err(Failure::field("/job_id", "job_id is not the job of this callback URL"));
     }
@@ -95,6 +95,6 @@ async fn accept(
     let paid = format_amount(now.result.as_ref().map_or(Credits::ZERO, |report| report.paid));
     // A bridged worker knows the job by the hub's id.
     let uuid = job.uuid.to_string();
-    let job_id = if job.origin == ID { &job.foreign_id } else { &uuid };
+    let job_id = if job.request.origin == ID { &job.request.foreign_id } else { &uuid };
     Ok(json_response(200, &ResultAnswer { status: "accepted", job_id, paid, warnings }))
 }
