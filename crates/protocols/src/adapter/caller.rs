@@ -121,7 +121,7 @@ pub trait AcceptsKeys {
     /// The response to a key that is rejected, or missing where one is needed.
     fn key_error(&self, rejection: KeyRejection, operation: &OperationInfo) -> Response;
 
-    /// Whether a caller without a key is who its request says.
+    /// Whether the identity that a request without a key claims is accepted.
     fn is_open(&self) -> bool {
         false
     }
