@@ -330,7 +330,7 @@ impl MissingRowFinder<'_> {
             ClaimTarget::Job(id) => id,
             _ => request::only_job_named(self.world, by, &wanted.id)?.id,
         };
-        match self.world.job(id)?.requester {
+        match self.world.job(id)?.request.requester {
             Requester::Agent(agent) => Some(agent),
             Requester::Guest(_) => None,
         }

@@ -2,14 +2,10 @@
 //! the wall clock expires nothing early. Only timestamps made by other parties' clocks are compared
 //! with the current wall clock.
 
-mod source;
-
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rialto_core::time::Timestamp;
-
-pub use source::{OsTimeSource, TimeSource};
 
 /// Where the time comes from.
 pub trait Clock: Send + Sync {
@@ -69,6 +65,44 @@ impl<M: TimeSource> Clock for SystemClock<M> {
 
     fn wall_time(&self) -> Timestamp {
         self.source.wall_time()
+    }
+}
+
+/// The clocks of a machine.
+pub trait TimeSource: Send + Sync {
+    /// The time of day, as it is set now.
+    fn wall_time(&self) -> Timestamp;
+
+    /// The elapsed time since some moment in the past; never goes back.
+    fn uptime(&self) -> Duration;
+}
+
+/// The machine the hub runs on.
+#[derive(Clone, Copy, Debug)]
+pub struct OsTimeSource;
+
+impl TimeSource for OsTimeSource {
+    fn wall_time(&self) -> Timestamp {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(i64::try_from(wall.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// Time asleep counts: it has passed for all other parties, as it has for a hub that was
+    /// stopped and started again.
+    #[cfg(target_os = "linux")]
+    fn uptime(&self) -> Duration {
+        use rustix::time::{ClockId, clock_gettime};
+        Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
+    }
+
+    /// What the standard library offers. If that excludes time asleep, the hub's clock lags by as
+    /// much until the next start.
+    #[cfg(not(target_os = "linux"))]
+    fn uptime(&self) -> Duration {
+        use std::sync::OnceLock;
+        use std::time::Instant;
+        static FIRST: OnceLock<Instant> = OnceLock::new();
+        FIRST.get_or_init(Instant::now).elapsed()
     }
 }
 
@@ -135,5 +169,15 @@ mod tests {
         assert_eq!(clock.now(), DAWN.plus(Millis::hours(8)));
         clock.source.uptime.store(0, Ordering::Relaxed);
         assert_eq!(clock.now(), DAWN, "and never goes back");
+    }
+
+    #[test]
+    fn the_uptime_never_goes_back() {
+        let mut before = OsTimeSource.uptime();
+        for _ in 0..1_000 {
+            let now = OsTimeSource.uptime();
+            assert!(now >= before);
+            before = now;
+        }
     }
 }

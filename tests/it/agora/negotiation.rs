@@ -259,7 +259,7 @@ async fn a_proof_of_payment_is_kept_and_passed_on_and_not_interpreted() {
     // Nothing is paid for it.
     assert_eq!(pair.account().await, credits("8", "2"));
     let kept = hub.engine.with_world(|world| {
-        world.live_jobs().find_map(|job| job.payment_proof.clone()).expect("it is kept")
+        world.live_jobs().find_map(|job| job.payment.proof.clone()).expect("it is kept")
     });
     assert_eq!(payload["payment_proof"], kept);
     hub.told(&bob.result(&request.id)).await;

@@ -92,7 +92,8 @@ impl Claws {
             |job: &rialto_core::job::Job| job.assignment.is_none_or(|turn| turn.handed_over);
         eventually(async || {
             hub.engine.with_world(|world| {
-                let mut jobs = world.live_jobs().filter(|job| job.origin.as_str() == "openclaw");
+                let mut jobs =
+                    world.live_jobs().filter(|job| job.request.origin.as_str() == "openclaw");
                 jobs.all(|job| handed(job))
             })
         })

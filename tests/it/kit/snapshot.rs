@@ -67,7 +67,7 @@ fn kept(hub: &TestHub) -> Vec<String> {
         });
         let jobs = world.live_jobs().map(|job| {
             let mut job = rialto_core::job::Job::clone(job);
-            job.read_at = None;
+            job.candidates.read_at = None;
             if let Some(turn) = &mut job.assignment {
                 turn.received_at = None;
             }

@@ -84,7 +84,7 @@ pub fn some_job(dice: &mut Dice, scene: &TestHub, kind: impl Fn(&Job) -> bool) -
 
 /// The agent that requested a job.
 pub fn requester(job: &Job) -> Option<AgentId> {
-    match job.requester {
+    match job.request.requester {
         Requester::Agent(agent) => Some(agent),
         Requester::Guest(_) => None,
     }

@@ -125,7 +125,7 @@ impl Log {
         for job in changes.jobs.values() {
             write!(hash, "{:?} {:?}", job.state, job.assignment).expect("hashing cannot fail");
             hash.number(job.id.0 << 32 | u64::from(job.epoch));
-            hash.number(job.held.micros().unsigned_abs());
+            hash.number(job.payment.held.micros().unsigned_abs());
         }
         for notice in &changes.notices {
             write!(hash, "{:?} {:?}", notice.to, notice.news).expect("hashing cannot fail");

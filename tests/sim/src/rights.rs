@@ -75,7 +75,7 @@ impl Right {
         if let Some((requester, first)) = &self.asks {
             let opened = changes.jobs.range(first..);
             for (_, job) in opened {
-                assert_eq!(job.requester, *requester, "opened for another requester");
+                assert_eq!(job.request.requester, *requester, "opened for another requester");
             }
         }
         if let Some(agent) = self.agent {
@@ -108,7 +108,8 @@ fn posted(scene: &TestHub, order: &MarketSubmission) -> Right {
         MarketOrder::ReportResult(said) => report(scene, said).into(),
         MarketOrder::Offer { job, by, .. } => offer(scene, job, *by).into(),
         MarketOrder::Decline { job, by } => {
-            let concerned = |job: &Job| job.worker() == Some(*by) || job.invited.contains(by);
+            let concerned =
+                |job: &Job| job.worker() == Some(*by) || job.candidates.invited.contains(by);
             let other = found(scene, job).filter(|job| !concerned(job));
             other.map(|_| "declined by an agent that was not asked").into()
         }
@@ -162,10 +163,10 @@ fn found(scene: &TestHub, wanted: &JobRef) -> Option<Arc<Job>> {
     let found = match wanted {
         JobRef::Id(id) => jobs.get(id),
         JobRef::Uuid(uuid) => {
-            newest.find(|job| job.uuid == *uuid || job.worker_job_id == Some(*uuid))
+            newest.find(|job| job.uuid == *uuid || job.acceptance.worker_job_id == Some(*uuid))
         }
         JobRef::Foreign { origin, id } => {
-            newest.find(|job| job.origin == *origin && job.foreign_id == *id)
+            newest.find(|job| job.request.origin == *origin && job.request.foreign_id == *id)
         }
     };
     found.cloned()
@@ -217,7 +218,7 @@ fn cancel(scene: &TestHub, wanted: &JobRef, by: Canceller) -> Option<&'static st
         Canceller::Agent(agent) => {
             job.is_requested_by(agent) || freely && job.intended_worker() == Some(agent)
         }
-        Canceller::Guest => matches!(job.requester, Requester::Guest(_)),
+        Canceller::Guest => matches!(job.request.requester, Requester::Guest(_)),
         Canceller::Operator => true,
     };
     (!may || job.state.is_final()).then_some("cancelled by a caller that may not")

@@ -34,7 +34,7 @@ impl MarketTotals {
 fn is_counted(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
     let market = draft.world.market.as_ref().map(|market| market.protocol);
     let home = draft.agent(agent).map(|agent| agent.home);
-    market.is_some() && (home == market || Some(job.origin) == market)
+    market.is_some() && (home == market || Some(job.request.origin) == market)
 }
 
 /// Updates the totals of an agent: all jobs if it is native to the market, otherwise only the
@@ -54,7 +54,7 @@ pub fn update(
 pub fn record_declined(draft: &mut Draft<'_>, agent: AgentId, job: &Job) {
     if is_counted(draft, agent, job) {
         let declined = &mut draft.agent_state_mut(agent).declined_jobs;
-        declined.push(job.foreign_id.clone());
+        declined.push(job.request.foreign_id.clone());
         if declined.len() > DECLINED_MAX {
             declined.remove(0);
         }

@@ -36,10 +36,10 @@ pub fn respond(
     said: WorkerResponse,
 ) -> Result<Answer, Refusal> {
     let mut job = work::find_assigned_job(draft, wanted, by)?;
-    if job.state != State::Assigned || job.accepted_at.is_some() {
+    if job.state != State::Assigned || job.acceptance.accepted_at.is_some() {
         return Err(Refusal::WrongState { state: job.state });
     }
-    if draft.now >= job.deadline {
+    if draft.now >= job.request.deadline {
         return Err(Refusal::WrongState { state: State::Expired });
     }
     message::knows_work(draft, by);
@@ -52,7 +52,7 @@ pub fn respond(
         }
         WorkerResponse::Refuse { cause, text, words } => {
             draft.add_event(Event::JobDeclined { job: job.id, worker: by });
-            job.declined.push(by);
+            job.candidates.declined.push(by);
             market_totals::record_declined(draft, by, &job);
             if job.policy.next_when_declined {
                 return work::reassign(draft, job);
@@ -67,7 +67,7 @@ pub fn respond(
             // An approval, once given, stays valid.
             let skill = draft.agent(by).and_then(|agent| agent.skill_for(&job));
             let agreed = skill.is_some_and(|skill| skill.needs_approval);
-            job.pending_assignment =
+            job.candidates.pending_assignment =
                 Some(PendingAssignment { worker: by, needs_approval: false, approved: agreed });
             let until = backoff::extend_deferral(draft, &mut job, until);
             readiness::defer(draft, &mut job, by, readiness::StartCondition::OnReturn(until));
@@ -85,7 +85,7 @@ fn set_worker_job_id(draft: &mut Draft<'_>, job: &mut Job, name: Uuid) -> Result
         Some(ClaimTarget::Job(known)) if known == job.id => {}
         Some(_) => return Err(Refusal::IdTaken),
     }
-    job.worker_job_id = Some(name);
+    job.acceptance.worker_job_id = Some(name);
     Ok(())
 }
 
@@ -100,17 +100,17 @@ fn accept(draft: &mut Draft<'_>, mut job: Job, ready_at: Option<Timestamp>) -> A
 
 /// Marks the job as accepted by its worker and starts its lease.
 pub fn mark_accepted(draft: &Draft<'_>, job: &mut Job, ready_at: Option<Timestamp>) {
-    job.accepted_at = Some(draft.now);
-    job.ready_at = ready_at;
+    job.acceptance.accepted_at = Some(draft.now);
+    job.acceptance.ready_at = ready_at;
     // The worker's own time counts before the expected duration of the skill.
-    job.promised = job.wanted_by.or(ready_at).or(job.promised);
+    job.acceptance.promised = job.request.wanted_by.or(ready_at).or(job.acceptance.promised);
     // A worker that names its own time is overdue only well after that.
-    let until = match (job.wanted_by, ready_at) {
+    let until = match (job.request.wanted_by, ready_at) {
         (None, Some(ready)) => ready.max(draft.now).plus(LATENESS_MAX),
-        _ => draft.now.plus(job.lease),
+        _ => draft.now.plus(job.request.lease),
     };
     if let Some(turn) = &mut job.assignment {
-        turn.until = until.min(job.deadline);
+        turn.until = until.min(job.request.deadline);
         turn.handed_over = true;
     }
     grace_period::mark_received(job, draft.now);
@@ -118,7 +118,7 @@ pub fn mark_accepted(draft: &Draft<'_>, job: &mut Job, ready_at: Option<Timestam
 
 /// A deferred job has a worker now; notifies a requester that waits for it.
 pub fn notify_accepted(draft: &mut Draft<'_>, job: &Job) {
-    if let super::Requester::Agent(requester) = job.requester {
+    if let super::Requester::Agent(requester) = job.request.requester {
         let url = end::notify_url(draft, job);
         draft.notify(Some(requester), NoticeKind::Accepted { job: job.id }, url);
     }
@@ -143,7 +143,7 @@ pub fn approve(
     yes: bool,
 ) -> Result<Answer, Refusal> {
     let mut job = work::find_job(draft, wanted).ok_or(Refusal::NotFound)?;
-    let worker = job.pending_assignment.map(|waits| waits.worker).or(job.worker());
+    let worker = job.candidates.pending_assignment.map(|waits| waits.worker).or(job.worker());
     let may = match by {
         Approver::Agent(agent) => worker == Some(agent),
         Approver::Operator => true,
@@ -152,21 +152,21 @@ pub fn approve(
         return Err(Refusal::NotFound);
     }
     let (Some(PendingAssignment { worker, needs_approval: true, .. }), State::Deferred { .. }) =
-        (job.pending_assignment, job.state)
+        (job.candidates.pending_assignment, job.state)
     else {
         return Err(Refusal::WrongState { state: job.state });
     };
     if !yes {
         return fail_unaccepted(draft, job, Cause::Policy, "approval was refused".to_owned());
     }
-    job.pending_assignment =
+    job.candidates.pending_assignment =
         Some(PendingAssignment { worker, needs_approval: false, approved: true });
     retry_worker(draft, job, worker)
 }
 
 /// A deferral has ended: assigns the job, defers it again or fails it.
 pub fn retry_deferred(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
-    match job.pending_assignment {
+    match job.candidates.pending_assignment {
         Some(PendingAssignment { needs_approval: true, .. }) => {
             fail_unaccepted(draft, job, Cause::Policy, "approval timed out".to_owned())
         }
@@ -181,19 +181,19 @@ pub fn retry_worker(
     mut job: Job,
     worker: AgentId,
 ) -> Result<Answer, Refusal> {
-    let agreed = job.pending_assignment.is_some_and(|waits| waits.approved);
+    let agreed = job.candidates.pending_assignment.is_some_and(|waits| waits.approved);
     match check_and_hold(draft, &mut job, worker) {
         Ok((_, readiness::StartCondition::Never)) => {
             job.unassign();
             let (text, flaw) = (
                 "the input does not match the worker's input schema".to_owned(),
-                job.input_error.take(),
+                job.request.input_error.take(),
             );
             end::fail_with_meta(draft, job, Cause::Unusable, text, flaw)
         }
         Ok((price, readiness::StartCondition::Now)) => {
             open::assign(draft, &mut job, Candidate { agent: worker, price });
-            if job.accepted_at.is_some() {
+            if job.acceptance.accepted_at.is_some() {
                 notify_accepted(draft, &job);
             }
             Ok(put(draft, job))
@@ -214,7 +214,7 @@ pub fn retry_worker(
             fail_unaccepted(draft, job, cause_of(&refusal), refusal.to_string())
         }
         Err(_) => {
-            job.declined.push(worker);
+            job.candidates.declined.push(worker);
             work::reassign(draft, job)
         }
     }
@@ -249,7 +249,7 @@ fn hold_if_started(
     let away =
         matches!(when, readiness::StartCondition::OnReturn(_) | readiness::StartCondition::Never)
             && job.policy.presence_first;
-    if !away && job.held.is_zero() && !matches!(job.selection, Selection::Invited { .. }) {
+    if !away && job.payment.held.is_zero() && !matches!(job.selection, Selection::Invited { .. }) {
         open::hold_budget(draft, job)?;
     }
     Ok(())
@@ -258,14 +258,14 @@ fn hold_if_started(
 /// The worker's price: the agreed one, or its current one. `None` if it no longer offers the skill.
 fn current_price(draft: &Draft<'_>, job: &Job, worker: AgentId) -> Option<Credits> {
     if let Selection::Invited { .. } = job.selection {
-        return Some(job.held);
+        return Some(job.payment.held);
     }
     let agreed = job.agreed_price_with(worker).map(|agreed| agreed.price);
     match agreed.filter(|_| job.selection.is_by_offers()) {
         Some(price) => Some(price),
         None => {
             let skill = draft.agent(worker)?.skill_for(job)?;
-            Some(agreed.unwrap_or_else(|| job.price_step.round_price(skill.price)))
+            Some(agreed.unwrap_or_else(|| job.payment.price_step.round_price(skill.price)))
         }
     }
 }
@@ -273,11 +273,12 @@ fn current_price(draft: &Draft<'_>, job: &Job, worker: AgentId) -> Option<Credit
 /// The agent is back: retries the jobs deferred for it, the most urgent first. Jobs that need
 /// approval keep waiting for it.
 pub fn retry_deferred_jobs_of(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), Refusal> {
-    let for_it =
-        |job: &&Arc<Job>| job.pending_assignment.is_some_and(|waits| !waits.needs_approval);
+    let for_it = |job: &&Arc<Job>| {
+        job.candidates.pending_assignment.is_some_and(|waits| !waits.needs_approval)
+    };
     let mut waiting: Vec<Arc<Job>> =
         draft.world.deferred_jobs_for(agent).filter(for_it).cloned().collect();
-    waiting.sort_by_key(|job| (job.priority, job.id));
+    waiting.sort_by_key(|job| (job.request.priority, job.id));
     for job in waiting {
         retry_deferred(draft, Job::clone(&job))?;
     }

@@ -48,24 +48,26 @@ impl Backoff {
 /// Counts a failed assignment; returns whether the job backs off before the next.
 pub fn start_after_failure(draft: &Draft<'_>, job: &mut Job) -> bool {
     let worker = job.worker().and_then(|worker| draft.agent(worker));
-    let called = worker.is_some_and(|worker| worker.home != job.origin);
+    let called = worker.is_some_and(|worker| worker.home != job.request.origin);
     if !called || !job.policy.queue_after_failure {
         return false;
     }
-    job.backoff.failed_assignments = job.backoff.failed_assignments.saturating_add(1);
-    job.backoff.until = current_delay(draft, job).map(|pause| draft.now.plus(pause));
-    job.backoff.until.is_some()
+    job.candidates.backoff.failed_assignments =
+        job.candidates.backoff.failed_assignments.saturating_add(1);
+    job.candidates.backoff.until = current_delay(draft, job).map(|pause| draft.now.plus(pause));
+    job.candidates.backoff.until.is_some()
 }
 
 /// When to retry a job that its worker defers until the given time.
 pub fn extend_deferral(draft: &Draft<'_>, job: &mut Job, until: Timestamp) -> Timestamp {
-    job.backoff.failed_assignments = job.backoff.failed_assignments.saturating_add(1);
+    job.candidates.backoff.failed_assignments =
+        job.candidates.backoff.failed_assignments.saturating_add(1);
     current_delay(draft, job).map_or(until, |pause| until.max(draft.now.plus(pause)))
 }
 
 /// The backoff has elapsed: assigns the next worker, or leaves the job in the queue.
 pub fn handle_elapsed(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
-    job.backoff.until = None;
+    job.candidates.backoff.until = None;
     let mut given = job.clone();
     if let Ok(chosen) = select::next_worker(draft, &job, Readiness::AfterApproval)
         && acceptance::hold_and_assign(draft, &mut given, chosen).is_ok()
@@ -77,7 +79,10 @@ pub fn handle_elapsed(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Ref
 }
 
 fn current_delay(draft: &Draft<'_>, job: &Job) -> Option<Millis> {
-    let beyond =
-        job.backoff.failed_assignments.checked_sub(draft.world.rules.assignments_before_backoff)?;
+    let beyond = job
+        .candidates
+        .backoff
+        .failed_assignments
+        .checked_sub(draft.world.rules.assignments_before_backoff)?;
     Some(Millis(FIRST_DELAY.0 << beyond.min(DOUBLINGS_MAX)).min(DELAY_MAX))
 }

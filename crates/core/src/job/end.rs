@@ -34,10 +34,10 @@ pub fn finish(
     }
     job.state = state;
     job.ended_at = Some(draft.now);
-    job.market_orders_at_end = draft.next.market_orders;
+    job.links.market_orders_at_end = draft.next.market_orders;
     draft.add_event(Event::JobEnded { job: job.id, state, cause: report.cause, paid: report.paid });
     if let Some(worker) = job.worker() {
-        job.previous_worked = draft.agent_state_mut(worker).last_worked.replace(job.id);
+        job.links.previous_worked = draft.agent_state_mut(worker).last_worked.replace(job.id);
         if report.ok {
             let paid = report.paid;
             market_totals::update(draft, worker, &job, |tally| {
@@ -101,7 +101,10 @@ pub fn withdraw(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> 
     job.state = State::Withdrawn;
     job.ended_at = Some(draft.now);
     if job.has_unique_name() {
-        draft.add_claim(claim::job(job.origin, &job.foreign_id), ClaimTarget::Released);
+        draft.add_claim(
+            claim::job(job.request.origin, &job.request.foreign_id),
+            ClaimTarget::Released,
+        );
     }
     let (state, paid) = (State::Withdrawn, Credits::ZERO);
     draft.add_event(Event::JobEnded { job: job.id, state, cause: None, paid });
@@ -115,10 +118,10 @@ pub fn release_hold(
     job: &mut Job,
     paid: Option<Credits>,
 ) -> Result<(), Refusal> {
-    if let Some(payer) = job.payer {
+    if let Some(payer) = job.payment.payer {
         let pay = job.assignment.zip(paid).map(|(turn, paid)| (turn.owner, paid));
-        post::resolve_hold(draft, payer, job.held, pay, job.id)?;
-        job.held = Credits::ZERO;
+        post::resolve_hold(draft, payer, job.payment.held, pay, job.id)?;
+        job.payment.held = Credits::ZERO;
     }
     Ok(())
 }
@@ -133,7 +136,7 @@ pub fn record_outcome(
     paid: Credits,
 ) {
     let Some(turn) = job.assignment else { return };
-    let hired_by = match job.requester {
+    let hired_by = match job.request.requester {
         Requester::Agent(agent) => Some(agent),
         Requester::Guest(_) => None,
     };
@@ -141,11 +144,11 @@ pub fn record_outcome(
     let hirer_score = hirer.map_or(Score::START, |agent_state| agent_state.standing.score);
     let cause = if turn.excused { Some(Cause::WithinGracePeriod) } else { cause };
     let is_responsible = ok || cause.is_some_and(Cause::is_worker_failure);
-    let counted = is_responsible && job.payer != Some(turn.owner);
+    let counted = is_responsible && job.payment.payer != Some(turn.owner);
     let weighs = !is_favour_to_a_stranger(draft, job, turn, cause);
     let (id, now) = (draft.next.outcome, draft.now);
-    let assigned_at = job.accepted_at.unwrap_or(turn.since);
-    let on_time = now <= job.promised.unwrap_or(job.deadline);
+    let assigned_at = job.acceptance.accepted_at.unwrap_or(turn.since);
+    let on_time = now <= job.acceptance.promised.unwrap_or(job.request.deadline);
     if is_responsible {
         draft.add_event(Event::AgentOutcomeRecorded { agent: turn.worker, job: job.id, ok });
     }
@@ -156,7 +159,7 @@ pub fn record_outcome(
         Arc::make_mut(&mut agent_state.window).push(WindowOutcome { ok, on_time, took });
     }
     if counted && weighs && ok {
-        Arc::make_mut(&mut agent_state.customers).add(job.payer, paid);
+        Arc::make_mut(&mut agent_state.customers).add(job.payment.payer, paid);
     }
     let outcome = Outcome {
         id,
@@ -194,7 +197,7 @@ fn is_favour_to_a_stranger(
 
 /// Whether the job has no payer, or a payer that never paid or was paid.
 fn is_for_a_stranger(draft: &Draft<'_>, job: &Job) -> bool {
-    let payer = job.payer.and_then(|payer| draft.owner(payer));
+    let payer = job.payment.payer.and_then(|payer| draft.owner(payer));
     payer.is_none_or(|payer| payer.payment_count == 0)
 }
 
@@ -203,7 +206,7 @@ pub fn is_free_for_new_owner(draft: &Draft<'_>, job: &Job, worker: AgentId) -> b
     let any_price = matches!(job.selection, Selection::Invited { any_price: true, .. });
     let skill = || draft.agent(worker).and_then(|agent| agent.skill_for(job));
     let asks = any_price && skill().is_some_and(|skill| !skill.price.is_zero());
-    let pays = !job.budget.is_zero() || !job.held.is_zero() || asks;
+    let pays = !job.payment.budget.is_zero() || !job.payment.held.is_zero() || asks;
     (!pays || job.policy.unpaid) && is_for_a_stranger(draft, job)
 }
 
@@ -212,13 +215,14 @@ fn notify_workers(draft: &mut Draft<'_>, job: &Job) {
     // An invited agent was never assigned.
     let epoch = job.intended_worker().map_or(0, |_| job.epoch);
     let news = NoticeKind::Unassigned { job: job.id, epoch };
-    let workers = job.intended_worker().map_or_else(|| job.invited.clone(), |worker| vec![worker]);
+    let workers =
+        job.intended_worker().map_or_else(|| job.candidates.invited.clone(), |worker| vec![worker]);
     let answered = draft.answered_agent;
     for worker in workers.into_iter().filter(|worker| answered != Some(*worker)) {
         // An agent that was invited at its endpoint is told there that it need not answer.
         let same_words = |agent: &&Agent| {
             let talks = matches!(job.selection, Selection::Invited { .. });
-            agent.home == job.origin && talks || agent.terms.urgent_first
+            agent.home == job.request.origin && talks || agent.terms.urgent_first
         };
         let url = draft.agent(worker).filter(same_words).and_then(Agent::delivery_url);
         draft.notify_party(worker, news.clone(), url);
@@ -230,17 +234,17 @@ fn notify_workers(draft: &mut Draft<'_>, job: &Job) {
 /// endpoint.
 pub fn notify_url(draft: &Draft<'_>, job: &Job) -> Option<String> {
     let talks = matches!(job.selection, Selection::Invited { .. }) || job.policy.presence_first;
-    match &job.requester {
+    match &job.request.requester {
         Requester::Agent(agent) if talks => {
-            draft.agent(*agent).filter(|agent| agent.home == job.origin)?.delivery_url()
+            draft.agent(*agent).filter(|agent| agent.home == job.request.origin)?.delivery_url()
         }
-        _ => job.callback.clone().filter(|_| job.pending),
+        _ => job.request.callback.clone().filter(|_| job.pending),
     }
 }
 
 /// Notifies the requester of the end: in its inbox and at its URL, if it has one.
 fn notify_requester(draft: &mut Draft<'_>, job: &Job) {
-    let to = match job.requester {
+    let to = match job.request.requester {
         Requester::Agent(agent) => Some(agent),
         Requester::Guest(_) => None,
     };
@@ -267,7 +271,7 @@ pub fn cancel(
         Canceller::Agent(agent) => {
             job.is_requested_by(agent) || freely && job.intended_worker() == Some(agent)
         }
-        Canceller::Guest => matches!(job.requester, Requester::Guest(_)),
+        Canceller::Guest => matches!(job.request.requester, Requester::Guest(_)),
         Canceller::Operator => true,
     };
     if !allowed {
@@ -298,7 +302,7 @@ pub fn handle_due(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
     if job.due_at().is_none_or(|due| draft.now < due) {
         return Ok(Answer::Done);
     }
-    let past_deadline = draft.now >= job.deadline;
+    let past_deadline = draft.now >= job.request.deadline;
     match job.state {
         State::Negotiating
             if matches!(job.selection, Selection::Auction { .. }) && !past_deadline =>
@@ -312,18 +316,18 @@ pub fn handle_due(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
                 price: turn.price,
             });
             let Some(worker) = again else { return acceptance::retry_deferred(draft, job) };
-            let (taken, promised) = (job.accepted_at.is_some(), job.promised);
+            let (taken, promised) = (job.acceptance.accepted_at.is_some(), job.acceptance.promised);
             open::assign(draft, &mut job, worker);
-            job.promised = promised.or(job.promised);
+            job.acceptance.promised = promised.or(job.acceptance.promised);
             // A worker that accepted and then deferred is not asked to accept again.
-            if taken && job.accepted_at.is_none() {
+            if taken && job.acceptance.accepted_at.is_none() {
                 acceptance::mark_accepted(draft, &mut job, None);
             }
             draft.put_job(job.clone());
             Ok(Answer::Job { job: Arc::new(job), repeated: false })
         }
         State::Assigned | State::Deferred { .. }
-            if job.accepted_at.is_none() && job.assignment.is_some() =>
+            if job.acceptance.accepted_at.is_none() && job.assignment.is_some() =>
         {
             handle_no_response(draft, job, "the agent did not answer in time")
         }
@@ -345,7 +349,7 @@ fn handle_no_response(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result
     let news = NoticeKind::Unassigned { job: job.id, epoch: job.epoch };
     if let Some(worker) = job.worker() {
         draft.notify(Some(worker), news, None);
-        job.declined.push(worker);
+        job.candidates.declined.push(worker);
     }
     if job.policy.next_when_declined {
         return work::reassign(draft, job);
@@ -360,11 +364,11 @@ pub fn requeue(draft: &mut Draft<'_>, wanted: &JobRef) -> Result<Answer, Refusal
         return Err(Refusal::WrongState { state: job.state });
     }
     if let Some(worker) = job.worker() {
-        job.declined.push(worker);
+        job.candidates.declined.push(worker);
         draft.notify(Some(worker), NoticeKind::Unassigned { job: job.id, epoch: job.epoch }, None);
     }
     // An agent the job was only deferred for never had it.
-    job.declined.extend(job.pending_assignment.map(|waits| waits.worker));
+    job.candidates.declined.extend(job.candidates.pending_assignment.map(|waits| waits.worker));
     draft.add_event(Event::JobRequeued { job: job.id });
     work::reassign_now(draft, job)
 }
@@ -375,7 +379,7 @@ pub fn handle_worker_left(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), R
     for job in work {
         let mut job = Job::clone(&job);
         grace_period::excuse_departure(&mut job);
-        if job.accepted_at.is_none() {
+        if job.acceptance.accepted_at.is_none() {
             handle_no_response(draft, job, "the agent unregistered before it answered")?;
         } else if job.policy.next_when_failed {
             work::fail_assignment(draft, job, Cause::WorkerLeft)?;

@@ -61,7 +61,7 @@ fn mark_notice_read(
     let Some(mut job) = draft.job(id).filter(waits).cloned() else { return };
     match job.assignment {
         Some(_) => mark_received(&mut job, draft.now),
-        None => job.read_at = Some(draft.now),
+        None => job.candidates.read_at = Some(draft.now),
     }
     draft.put_job(job);
 }

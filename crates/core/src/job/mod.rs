@@ -14,6 +14,7 @@ pub mod readiness;
 pub mod request;
 pub mod select;
 pub mod signed_result;
+mod stored;
 #[cfg(test)]
 mod tests;
 pub mod work;
@@ -30,151 +31,125 @@ pub use backoff::Backoff;
 pub use offer::Offer;
 pub use select::Selection;
 
-/// One piece of work and everything the hub knows about it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// One piece of work and everything the hub knows about it. Its row is flat ([`stored`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     pub id: JobId,
     /// The hub's public id of the job, unique.
     pub uuid: Uuid,
+    pub state: State,
+    pub request: Request,
+    pub policy: Policy,
+    pub selection: Selection,
+    pub candidates: Candidates,
+    pub payment: Payment,
+    /// Raised with every assignment; only the worker of the current one may act.
+    pub epoch: u32,
+    pub assignment: Option<Assignment>,
+    pub acceptance: Acceptance,
+    /// The requester was answered that the job has to wait, so it is notified of the end.
+    pub pending: bool,
+    pub result: Option<JobResult>,
+    pub ended_at: Option<Timestamp>,
+    pub links: Links,
+}
+
+/// What is requested, by which agent, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    pub requester: Requester,
     /// The protocol of the request, and the requester's own id for the job.
     pub origin: Protocol,
-    #[serde(rename = "foreign")]
     pub foreign_id: String,
     /// Digest of the whole request, to tell a repeat from a different job.
     pub content: Digest,
-    pub requester: Requester,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub payer: Option<OwnerId>,
     pub skill: String,
     /// Other skill names under which the same work may be offered.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[serde(rename = "also")]
     pub alternative_skills: Vec<String>,
     /// JSON text, exactly as received.
     pub input: String,
-    pub budget: Credits,
-    /// The requester's price step. The requester pays the price it is shown.
-    #[serde(default, skip_serializing_if = "PriceStep::is_finest")]
-    #[serde(rename = "grain")]
-    pub price_step: PriceStep,
-    /// Credits held now.
-    pub held: Credits,
-    pub selection: Selection,
-    pub policy: Policy,
-    pub state: State,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub assignment: Option<Assignment>,
-    /// The price agreed with each worker that was ever chosen. It stays fixed however often the job
-    /// returns to the same worker, whatever the worker lists or offers by then.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[serde(rename = "agreed")]
-    pub agreed_prices: Vec<AgreedPrice>,
-    /// Raised with every assignment; only the worker of the current one may act.
-    pub epoch: u32,
-    /// Agents that are not asked again.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub declined: Vec<AgentId>,
-    /// Agents that were invited to do the job or to make an offer, and have not declined.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[serde(rename = "asked")]
-    pub invited: Vec<AgentId>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub offers: Vec<Offer>,
-    /// The current or last auction round.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub round: Option<AuctionRound>,
-    /// Position of the request in the inbox of the sole invitee.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "asked_at")]
-    pub invitation_position: Option<u64>,
-    /// When that agent read the request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read_at: Option<Timestamp>,
-    /// The requester's payment proof; stored, not interpreted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub payment_proof: Option<String>,
-    pub opened_at: Timestamp,
-    pub deadline: Timestamp,
-    /// How long an assigned worker may give no response.
-    pub lease: Millis,
-    /// The requester was answered that the job has to wait, so it is notified of the end.
-    pub pending: bool,
-    /// URL at which the requester wants to be notified of the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub callback: Option<String>,
     /// What is wrong with the input, in the origin protocol's format. Reported when the worker is
     /// back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "flaw")]
     pub input_error: Option<String>,
     /// Data of the origin protocol, as JSON text.
     pub meta: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "report")]
-    pub result: Option<JobResult>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended_at: Option<Timestamp>,
-    /// The worker's own id for the job, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "called")]
-    pub worker_job_id: Option<Uuid>,
-    /// When the worker accepted the job, or the hub did for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub accepted_at: Option<Timestamp>,
-    /// When the worker expects to be ready.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ready_at: Option<Timestamp>,
-    /// When the requester wants the result, if it said so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "wanted")]
-    pub wanted_by: Option<Timestamp>,
-    /// When the result is expected: the requester's wish, or else the worker's promise. After that
-    /// it is late.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub promised: Option<Timestamp>,
-    /// 1 is the most urgent.
-    #[serde(default = "default_priority", skip_serializing_if = "is_default_priority")]
-    pub priority: u8,
-    /// The worker the job is deferred for, and whether it waits for approval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "waits_for")]
-    pub pending_assignment: Option<PendingAssignment>,
-    /// How many assignments failed, and until when the job backs off.
-    #[serde(default, skip_serializing_if = "Backoff::is_empty")]
-    #[serde(rename = "rest")]
-    pub backoff: Backoff,
-    /// Number of orders submitted to the market when the job was opened, and when it ended.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[serde(rename = "posts_before")]
-    pub market_orders_before: u64,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[serde(rename = "posts_at_end")]
-    pub market_orders_at_end: u64,
     /// Bridges crossed so far.
     pub hops: u8,
+    /// 1 is the most urgent.
+    pub priority: u8,
+    pub opened_at: Timestamp,
+    pub deadline: Timestamp,
+    /// When the requester wants the result, if it said so.
+    pub wanted_by: Option<Timestamp>,
+    /// How long an assigned worker may give no response.
+    pub lease: Millis,
+    /// URL at which the requester wants to be notified of the end.
+    pub callback: Option<String>,
+}
+
+/// The agents that may do a job before one of them is assigned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Candidates {
+    /// Agents that are not asked again.
+    pub declined: Vec<AgentId>,
+    /// Agents that were invited to do the job or to make an offer, and have not declined.
+    pub invited: Vec<AgentId>,
+    /// Position of the request in the inbox of the sole invitee.
+    pub invitation_position: Option<u64>,
+    /// When that agent read the request.
+    pub read_at: Option<Timestamp>,
+    pub offers: Vec<Offer>,
+    /// The current or last auction round.
+    pub round: Option<AuctionRound>,
+    /// The worker the job is deferred for, and whether it waits for approval.
+    pub pending_assignment: Option<PendingAssignment>,
+    /// How many assignments failed, and until when the job backs off.
+    pub backoff: Backoff,
+}
+
+/// The money of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payment {
+    pub payer: Option<OwnerId>,
+    pub budget: Credits,
+    /// The requester's price step. The requester pays the price it is shown.
+    pub price_step: PriceStep,
+    /// Credits held now.
+    pub held: Credits,
+    /// The price agreed with each worker that was ever chosen. It stays fixed however often the job
+    /// returns to the same worker, whatever the worker lists or offers by then.
+    pub agreed_prices: Vec<AgreedPrice>,
+    /// The requester's payment proof; stored, not interpreted.
+    pub proof: Option<String>,
+}
+
+/// What the worker agreed to when it took the job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Acceptance {
+    /// When the worker accepted the job, or the hub did for it.
+    pub accepted_at: Option<Timestamp>,
+    /// When the worker expects to be ready.
+    pub ready_at: Option<Timestamp>,
+    /// When the result is expected: the requester's wish, or else the worker's promise. After that
+    /// it is late.
+    pub promised: Option<Timestamp>,
+    /// The worker's own id for the job, if it has one.
+    pub worker_job_id: Option<Uuid>,
+}
+
+/// A job's place in the lists that are followed from row to row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Links {
     /// The requester's previous job, and the worker's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "before_asked")]
     pub previous_requested: Option<JobId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "before_worked")]
     pub previous_worked: Option<JobId>,
+    /// Number of orders submitted to the market when the job was opened, and when it ended.
+    pub market_orders_before: u64,
+    pub market_orders_at_end: u64,
 }
 
 /// The priority of a job whose request names none.
 pub const DEFAULT_PRIORITY: u8 = 5;
-
-fn default_priority() -> u8 {
-    DEFAULT_PRIORITY
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
-fn is_default_priority(priority: &u8) -> bool {
-    *priority == DEFAULT_PRIORITY
-}
 
 /// One auction of a job, counted from 1, and when it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -402,13 +377,13 @@ impl Job {
             text(report.and_then(|report| report.text.as_ref())),
             text(report.and_then(|report| report.meta.as_ref())),
         ];
-        self.input.len() + self.meta.len() + told.iter().sum::<usize>()
+        self.request.input.len() + self.request.meta.len() + told.iter().sum::<usize>()
     }
 
     /// The skill names under which the work may be offered; the first is the requested one.
     pub fn skill_names(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(self.skill.as_str())
-            .chain(self.alternative_skills.iter().map(String::as_str))
+        std::iter::once(self.request.skill.as_str())
+            .chain(self.request.alternative_skills.iter().map(String::as_str))
     }
 
     /// The assigned worker, or the last one if the job has ended.
@@ -429,12 +404,12 @@ impl Job {
             State::Deferred { until } => until,
             State::Negotiating => match self.selection {
                 Selection::Auction { closes } => closes,
-                _ => self.deadline,
+                _ => self.request.deadline,
             },
-            State::Queued => self.backoff.until.unwrap_or(self.deadline),
-            _ => self.assignment.map_or(self.deadline, |turn| turn.until),
+            State::Queued => self.candidates.backoff.until.unwrap_or(self.request.deadline),
+            _ => self.assignment.map_or(self.request.deadline, |turn| turn.until),
         };
-        Some(own.min(self.deadline))
+        Some(own.min(self.request.deadline))
     }
 
     /// The worker of a job that is assigned, running or deferred by that worker.
@@ -445,13 +420,13 @@ impl Job {
 
     /// The price agreed with this worker, if it was chosen before.
     pub fn agreed_price_with(&self, worker: AgentId) -> Option<AgreedPrice> {
-        self.agreed_prices.iter().find(|agreed| agreed.worker == worker).copied()
+        self.payment.agreed_prices.iter().find(|agreed| agreed.worker == worker).copied()
     }
 
     /// Sets the price agreed with a worker, replacing an earlier one.
     pub fn set_agreed_price(&mut self, agreed: AgreedPrice) {
-        self.agreed_prices.retain(|known| known.worker != agreed.worker);
-        self.agreed_prices.push(agreed);
+        self.payment.agreed_prices.retain(|known| known.worker != agreed.worker);
+        self.payment.agreed_prices.push(agreed);
     }
 
     /// The agent that has yet to read the job's notice in its inbox, and the notice's position.
@@ -460,8 +435,8 @@ impl Job {
             (State::Assigned | State::Running, Some(turn)) if turn.received_at.is_none() => {
                 Some((turn.worker, turn.inbox_position?))
             }
-            (State::Open, None) if self.read_at.is_none() => {
-                Some((*self.invited.first()?, self.invitation_position?))
+            (State::Open, None) if self.candidates.read_at.is_none() => {
+                Some((*self.candidates.invited.first()?, self.candidates.invitation_position?))
             }
             _ => None,
         }
@@ -470,20 +445,20 @@ impl Job {
     /// The most the requester can pay. A guest pays nothing, whatever its budget is.
     pub fn max_payment(&self) -> Credits {
         match self.selection {
-            _ if self.policy.unpaid => self.budget,
-            _ if self.payer.is_none() => Credits::ZERO,
+            _ if self.policy.unpaid => self.payment.budget,
+            _ if self.payment.payer.is_none() => Credits::ZERO,
             Selection::Invited { any_price: true, .. } => Credits::from_micros(i64::MAX),
-            _ => self.budget,
+            _ => self.payment.budget,
         }
     }
 
     /// Removes the assignment and the acceptance.
     pub fn unassign(&mut self) {
         self.assignment = None;
-        self.accepted_at = None;
-        self.worker_job_id = None;
-        self.ready_at = None;
-        self.promised = self.wanted_by;
+        self.acceptance.accepted_at = None;
+        self.acceptance.worker_job_id = None;
+        self.acceptance.ready_at = None;
+        self.acceptance.promised = self.request.wanted_by;
     }
 
     /// Whether a worker may have started, so that the job cannot simply be cancelled.
@@ -493,16 +468,16 @@ impl Job {
 
     /// Whether a worker is working on it or has accepted it.
     pub fn is_in_progress(&self) -> bool {
-        self.accepted_at.is_some() && self.active_worker().is_some()
+        self.acceptance.accepted_at.is_some() && self.active_worker().is_some()
     }
 
     /// The worker, or the agent the job is deferred for.
     pub fn intended_worker(&self) -> Option<AgentId> {
-        self.worker().or(self.pending_assignment.map(|waits| waits.worker))
+        self.worker().or(self.candidates.pending_assignment.map(|waits| waits.worker))
     }
 
     /// Whether this agent requested it.
     pub fn is_requested_by(&self, agent: AgentId) -> bool {
-        self.requester == Requester::Agent(agent)
+        self.request.requester == Requester::Agent(agent)
     }
 }

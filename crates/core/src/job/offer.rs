@@ -55,7 +55,7 @@ pub struct Offer {
 pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     let closes = match job.selection {
         Selection::Auction { closes } => closes,
-        Selection::Offers => job.deadline,
+        Selection::Offers => job.request.deadline,
         _ => return Ok(()),
     };
     let all = select::candidates(draft, job, Readiness::AfterApproval);
@@ -73,7 +73,7 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     let mut seen = BTreeSet::new();
     let all: Vec<AgentId> = all.filter(has_room).filter(|one| seen.insert(*one)).collect();
     let mut invited = limit_by_owner(draft, all);
-    let left = draft.world.invitations_left(&job.requester);
+    let left = draft.world.invitations_left(&job.request.requester);
     if left == 0 {
         return Err(Refusal::TooManyOpen);
     }
@@ -83,9 +83,9 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     }
     job.state = State::Negotiating;
     job.pending = true;
-    job.invited.clone_from(&invited);
-    let number = job.round.map_or(1, |round| round.number + 1);
-    job.round = Some(AuctionRound { number, since: draft.now });
+    job.candidates.invited.clone_from(&invited);
+    let number = job.candidates.round.map_or(1, |round| round.number + 1);
+    job.candidates.round = Some(AuctionRound { number, since: draft.now });
     for agent in invited {
         match price_agreement::fixed_price(draft, job, agent) {
             Some(price) => price_agreement::add_fixed_price_offer(draft, job, agent, price),
@@ -119,8 +119,8 @@ fn limit_by_owner(draft: &Draft<'_>, all: Vec<AgentId>) -> Vec<AgentId> {
 /// Holds the auction again, for as long as the first time, if there are candidates.
 pub fn reopen_auction(draft: &mut Draft<'_>, job: &mut Job) -> bool {
     let Selection::Auction { closes } = job.selection else { return false };
-    let since = job.round.map_or(job.opened_at, |round| round.since);
-    let again = draft.now.plus(closes.since(since)).min(job.deadline);
+    let since = job.candidates.round.map_or(job.request.opened_at, |round| round.since);
+    let again = draft.now.plus(closes.since(since)).min(job.request.deadline);
     let before = std::mem::replace(&mut job.selection, Selection::Auction { closes: again });
     let invited = invite(draft, job).is_ok();
     if !invited {
@@ -137,12 +137,13 @@ pub fn place_bid(
     price: Credits,
     name: &str,
 ) -> Result<Answer, Refusal> {
-    let job = work::find_job(draft, wanted).filter(|job| job.invited.contains(&by));
+    let job = work::find_job(draft, wanted).filter(|job| job.candidates.invited.contains(&by));
     let job = job.ok_or(Refusal::NotFound)?;
-    if job.offers.iter().any(|offer| offer.by == by && offer.at >= job.opened_at) {
+    if job.candidates.offers.iter().any(|offer| offer.by == by && offer.at >= job.request.opened_at)
+    {
         return Err(Refusal::TooManyOffers { max: 1 });
     }
-    let valid_for = job.deadline.since(draft.now);
+    let valid_for = job.request.deadline.since(draft.now);
     make_offer(draft, &JobRef::Id(job.id), by, price, (name, valid_for))?;
     let job = draft.job(job.id).cloned().ok_or(Refusal::NotFound)?;
     close_if_all_answered(draft, job)
@@ -159,13 +160,13 @@ pub fn make_offer(
 ) -> Result<Answer, Refusal> {
     let mut job = work::find_job(draft, wanted).ok_or(Refusal::NotFound)?;
     let able = draft.agent(by).is_some_and(|one| one.active && one.skill_for(&job).is_some());
-    let own = match &job.requester {
+    let own = match &job.request.requester {
         Requester::Agent(agent) => *agent == by,
         Requester::Guest(_) => false,
     };
     // If the requester chose the agents to invite, only they make offers, and by signed orders.
     let closed_circle = matches!(job.selection, Selection::Invited { .. });
-    if !able || own || closed_circle || job.declined.contains(&by) {
+    if !able || own || closed_circle || job.candidates.declined.contains(&by) {
         return Err(Refusal::NotFound);
     }
     let closed = matches!(job.selection, Selection::Auction { closes } if draft.now >= closes);
@@ -178,11 +179,13 @@ pub fn make_offer(
     if is_at_offer_limit(&job, by) {
         return Err(Refusal::TooManyOffers { max: OFFERS_PER_AGENT_MAX });
     }
-    let lowest = job.offers.iter().filter(|offer| offer.by == by).map(|offer| offer.price).min();
+    let lowest =
+        job.candidates.offers.iter().filter(|offer| offer.by == by).map(|offer| offer.price).min();
     if let Some(before) = lowest.filter(|before| price > *before) {
         return Err(Refusal::OfferAbovePrevious { before });
     }
-    if let (Selection::Offers, Requester::Agent(requester)) = (job.selection, &job.requester)
+    if let (Selection::Offers, Requester::Agent(requester)) =
+        (job.selection, &job.request.requester)
         && message::is_inbox_full(draft, *requester)
     {
         return Err(Refusal::InboxFull);
@@ -190,7 +193,15 @@ pub fn make_offer(
     message::knows_work(draft, by);
     let (at, valid_until) = (draft.now, draft.now.plus(valid_for));
     let (name, told_at) = (name.to_owned(), None);
-    job.offers.push(Offer { by, name, price, eta: None, at, valid_until, inbox_position: told_at });
+    job.candidates.offers.push(Offer {
+        by,
+        name,
+        price,
+        eta: None,
+        at,
+        valid_until,
+        inbox_position: told_at,
+    });
     draft.add_event(Event::JobOffered { job: job.id, by });
     if job.selection == Selection::Offers {
         notify_offer(draft, &mut job, by);
@@ -202,11 +213,11 @@ pub fn make_offer(
 /// Notifies the requester of an offer it may accept. An agent that was not invited is treated as
 /// invited.
 fn notify_offer(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
-    if !job.invited.contains(&by) {
-        job.invited.push(by);
+    if !job.candidates.invited.contains(&by) {
+        job.candidates.invited.push(by);
     }
-    let place = u32::try_from(job.offers.len().saturating_sub(1)).unwrap_or(u32::MAX);
-    if let Requester::Agent(requester) = job.requester {
+    let place = u32::try_from(job.candidates.offers.len().saturating_sub(1)).unwrap_or(u32::MAX);
+    if let Requester::Agent(requester) = job.request.requester {
         draft.notify(Some(requester), NoticeKind::OfferReceived { job: job.id, place }, None);
     }
 }
@@ -222,16 +233,16 @@ pub fn pass_or_decline(
     if job.state != State::Negotiating || !bids {
         return work::decline(draft, wanted, by, None, None);
     }
-    if !job.invited.contains(&by) || job.declined.contains(&by) {
+    if !job.candidates.invited.contains(&by) || job.candidates.declined.contains(&by) {
         return Err(Refusal::NotFound);
     }
     // An offer binds its maker until the auction closes.
-    if job.offers.iter().any(|offer| offer.by == by) {
+    if job.candidates.offers.iter().any(|offer| offer.by == by) {
         return Err(Refusal::TooManyOffers { max: 1 });
     }
     message::knows_work(draft, by);
     let mut job = job;
-    job.declined.push(by);
+    job.candidates.declined.push(by);
     market_totals::record_declined(draft, by, &job);
     draft.add_event(Event::JobDeclined { job: job.id, worker: by });
     close_if_all_answered(draft, job)
@@ -240,9 +251,10 @@ pub fn pass_or_decline(
 /// Closes an auction once every invited agent has answered.
 pub fn close_if_all_answered(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
     let has_answered = |agent: &AgentId| {
-        job.declined.contains(agent) || job.offers.iter().any(|offer| offer.by == *agent)
+        job.candidates.declined.contains(agent)
+            || job.candidates.offers.iter().any(|offer| offer.by == *agent)
     };
-    if !job.invited.is_empty() && job.invited.iter().all(has_answered) {
+    if !job.candidates.invited.is_empty() && job.candidates.invited.iter().all(has_answered) {
         return close_auction(draft, job);
     }
     draft.put_job(job.clone());
@@ -275,18 +287,20 @@ fn find_offer_index(job: &Job, offer: OfferRef, now: Timestamp) -> Result<usize,
     match offer {
         OfferRef::Index(place) => {
             let place = usize::try_from(place).unwrap_or(usize::MAX);
-            Some(place).filter(|place| *place < job.offers.len()).ok_or(Refusal::NoSuchOffer)
+            Some(place)
+                .filter(|place| *place < job.candidates.offers.len())
+                .ok_or(Refusal::NoSuchOffer)
         }
         OfferRef::Price { by, price } => {
             let asks = |offer: &Offer| offer.by == by && offer.price == price;
             let stands = |offer: &Offer| asks(offer) && now < offer.valid_until;
             // The same price offered twice is one price: the one that is still valid.
-            let place = job.offers.iter().rposition(stands);
-            let place = place.or_else(|| job.offers.iter().rposition(asks));
+            let place = job.candidates.offers.iter().rposition(stands);
+            let place = place.or_else(|| job.candidates.offers.iter().rposition(asks));
             place.ok_or(Refusal::NoSuchOffer)
         }
         OfferRef::Only { by } => {
-            let mut own = (0..).zip(&job.offers).filter(|(_, offer)| offer.by == by);
+            let mut own = (0..).zip(&job.candidates.offers).filter(|(_, offer)| offer.by == by);
             let (place, _) = own.next().ok_or(Refusal::NotFound)?;
             if own.next().is_some() { Err(Refusal::OfferAmbiguous) } else { Ok(place) }
         }
@@ -303,7 +317,7 @@ pub fn make_signed_offer(
     let mut job = match request::find_request(draft, by, &order.request) {
         Err(Refusal::Ambiguous) => {
             let only = request::only_job_named(draft.world, by, &order.request.id);
-            let only = only.filter(|job| draft.now < job.deadline);
+            let only = only.filter(|job| draft.now < job.request.deadline);
             only.and_then(|job| draft.job(job.id)).cloned().ok_or(Refusal::Ambiguous)?
         }
         found => found?,
@@ -311,7 +325,7 @@ pub fn make_signed_offer(
     if !matches!(job.selection, Selection::Invited { .. }) {
         return price_agreement::name_price(draft, by, name, job, &order);
     }
-    let Requester::Agent(requester) = job.requester else { return Err(Refusal::NotFound) };
+    let Requester::Agent(requester) = job.request.requester else { return Err(Refusal::NotFound) };
     if draft.agent(requester).is_some_and(|agent| agent.blocks(by)) {
         return Err(Refusal::Blocked);
     }
@@ -320,7 +334,7 @@ pub fn make_signed_offer(
     else {
         return Err(Refusal::WrongState { state: job.state });
     };
-    if !job.invited.contains(&by) {
+    if !job.candidates.invited.contains(&by) {
         return Err(Refusal::WrongState { state: job.state });
     }
     if is_at_offer_limit(&job, by) {
@@ -330,7 +344,7 @@ pub fn make_signed_offer(
         return Err(Refusal::InboxFull);
     }
     let price = order.price;
-    if !any_price && price > job.budget {
+    if !any_price && price > job.payment.budget {
         return Err(Refusal::BudgetTooLow { price });
     }
     // An agent that makes an offer does not work for its listed price.
@@ -350,11 +364,16 @@ pub fn accept_signed_offer(
     order: AcceptOffer,
 ) -> Result<Job, Refusal> {
     let (job, place) = find_named_offer(draft, by, &order.offer)?;
-    if job.offers.get(place).is_some_and(|offer| !was_read_here(draft, by, offer, order.binding)) {
+    if job
+        .candidates
+        .offers
+        .get(place)
+        .is_some_and(|offer| !was_read_here(draft, by, offer, order.binding))
+    {
         return Err(Refusal::OfferNotRead);
     }
     let mut job = assign_offer(draft, job, place)?;
-    job.payment_proof = order.payment_proof;
+    job.payment.proof = order.payment_proof;
     draft.put_job(job.clone());
     Ok(job)
 }
@@ -369,23 +388,23 @@ fn was_read_here(draft: &Draft<'_>, to: AgentId, offer: &Offer, binding: Payment
 
 /// Holds the price of an accepted offer, then assigns the job.
 fn assign_offer(draft: &mut Draft<'_>, mut job: Job, place: usize) -> Result<Job, Refusal> {
-    if draft.now >= job.deadline && !job.state.is_final() {
+    if draft.now >= job.request.deadline && !job.state.is_final() {
         return Err(Refusal::WrongState { state: State::Expired });
     }
     if job.state != State::Negotiating {
         return Err(Refusal::WrongState { state: job.state });
     }
-    let offer = job.offers.get(place).ok_or(Refusal::NotFound)?;
+    let offer = job.candidates.offers.get(place).ok_or(Refusal::NotFound)?;
     let there = draft.agent(offer.by).is_some_and(|agent| agent.active);
-    if draft.now >= offer.valid_until || !there || !job.invited.contains(&offer.by) {
+    if draft.now >= offer.valid_until || !there || !job.candidates.invited.contains(&offer.by) {
         return Err(Refusal::OfferExpired);
     }
     let chosen = Candidate { agent: offer.by, price: offer.price };
     // With `Selection::Offers` the whole budget is already held.
     if job.selection != Selection::Offers {
-        let payer = job.payer.ok_or(Refusal::GuestCannotPay)?;
+        let payer = job.payment.payer.ok_or(Refusal::GuestCannotPay)?;
         post::hold(draft, payer, chosen.price, job.id)?;
-        job.held = chosen.price;
+        job.payment.held = chosen.price;
     }
     acceptance::assign_or_defer(draft, &mut job, chosen)?;
     notify_losers(draft, &job, chosen.agent);
@@ -414,8 +433,8 @@ fn find_named_offer(
 /// Notifies those whose offers were not accepted, once each.
 fn notify_losers(draft: &mut Draft<'_>, job: &Job, chosen: AgentId) {
     let mut told = vec![chosen];
-    for (place, offer) in (0..).zip(&job.offers) {
-        if job.invited.contains(&offer.by) && !told.contains(&offer.by) {
+    for (place, offer) in (0..).zip(&job.candidates.offers) {
+        if job.candidates.invited.contains(&offer.by) && !told.contains(&offer.by) {
             told.push(offer.by);
             let url = draft.agent(offer.by).and_then(|agent| agent.delivery_url());
             draft.notify(Some(offer.by), NoticeKind::OfferLost { job: job.id, place }, url);
@@ -424,7 +443,7 @@ fn notify_losers(draft: &mut Draft<'_>, job: &Job, chosen: AgentId) {
 }
 
 fn is_at_offer_limit(job: &Job, by: AgentId) -> bool {
-    job.offers.iter().filter(|offer| offer.by == by).count() >= OFFERS_PER_AGENT_MAX
+    job.candidates.offers.iter().filter(|offer| offer.by == by).count() >= OFFERS_PER_AGENT_MAX
 }
 
 /// The lowest valid offer. Equal prices go to the agent that registered first.
@@ -432,7 +451,8 @@ pub fn lowest_offer(draft: &Draft<'_>, job: &Job, ready: Readiness) -> Option<Ca
     let binding = |offer: &&Offer| {
         draft.now < offer.valid_until && readiness::can_start(draft, job, offer.by, ready)
     };
-    let lowest = job.offers.iter().filter(binding).min_by_key(|offer| (offer.price, offer.by));
+    let lowest =
+        job.candidates.offers.iter().filter(binding).min_by_key(|offer| (offer.price, offer.by));
     lowest.map(|offer| Candidate { agent: offer.by, price: offer.price })
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::readiness::Readiness;
 use super::{
-    AgreedPrice, Assignment, Backoff, Job, Requester, Selection, State, acceptance, grace_period,
-    offer, readiness, select,
+    Acceptance, AgreedPrice, Assignment, Candidates, Job, Links, Payment, Request, Requester,
+    Selection, State, acceptance, grace_period, offer, readiness, select,
 };
 use crate::agent::{market_totals, suspension};
 use crate::alias::{ClaimTarget, Digest, claim};
@@ -15,6 +15,7 @@ use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::JobId;
 use crate::ledger::post;
+use crate::money::Credits;
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
 use crate::world::skills::Candidate;
@@ -67,8 +68,9 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
 /// Maps a request id to its job. If a requester reuses an id, the newest job counts. An id that two
 /// requesters use maps to neither job.
 fn claim_request(draft: &mut Draft<'_>, request: Digest, job: &Job) {
-    let same_requester =
-        |known: JobId| draft.job(known).is_some_and(|known| known.requester == job.requester);
+    let same_requester = |known: JobId| {
+        draft.job(known).is_some_and(|known| known.request.requester == job.request.requester)
+    };
     let target = match draft.claim_target(request) {
         None => ClaimTarget::Job(job.id),
         Some(ClaimTarget::Job(known)) if same_requester(known) => {
@@ -101,10 +103,10 @@ fn find_repeat(draft: &Draft<'_>, order: &OpenJob) -> Result<Option<Answer>, Ref
         None | Some(ClaimTarget::Released) => Ok(None),
         Some(ClaimTarget::Job(id)) => {
             let job = draft.job(id).ok_or(Refusal::IdTaken)?;
-            if job.requester != order.requester {
+            if job.request.requester != order.requester {
                 return Err(Refusal::IdTaken);
             }
-            if job.content != order.content {
+            if job.request.content != order.content {
                 return Err(Refusal::SameIdOtherContent);
             }
             Ok(Some(Answer::Job { job: Arc::new(job.clone()), repeated: true }))
@@ -117,7 +119,7 @@ fn find_repeat(draft: &Draft<'_>, order: &OpenJob) -> Result<Option<Answer>, Ref
 pub fn new_job(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
     let id = draft.next.job;
     draft.next.job = id.next();
-    let (payer, before_asked) = match &order.requester {
+    let (payer, previous_requested) = match &order.requester {
         Requester::Guest(_) => (None, None),
         Requester::Agent(agent) => {
             if !draft.world.may_open_job(*agent, order.input.len() + order.meta.len()) {
@@ -129,64 +131,63 @@ pub fn new_job(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
             (Some(owner), draft.agent_state_mut(*agent).last_requested.replace(id))
         }
     };
+    let declined = order.unfit_agents.iter().map(|unfit| unfit.agent).collect();
     Ok(Job {
         id,
         uuid: order.uuid,
-        origin: order.origin,
-        foreign_id: order.foreign_id,
-        content: order.content,
-        requester: order.requester,
-        payer,
-        skill: order.skill,
-        alternative_skills: order.alternative_skills,
-        input: order.input,
-        budget: order.budget,
-        price_step: order.price_step,
-        held: crate::money::Credits::ZERO,
-        selection: order.selection,
-        policy: order.policy,
         state: State::Open,
-        assignment: None,
-        agreed_prices: Vec::new(),
+        request: Request {
+            requester: order.requester,
+            origin: order.origin,
+            foreign_id: order.foreign_id,
+            content: order.content,
+            skill: order.skill,
+            alternative_skills: order.alternative_skills,
+            input: order.input,
+            input_error: order.input_error,
+            meta: order.meta,
+            hops: order.hops,
+            priority: order.priority,
+            opened_at: draft.now,
+            deadline: order.deadline,
+            wanted_by: order.wanted_by,
+            lease: order.lease,
+            callback: order.callback,
+        },
+        policy: order.policy,
+        selection: order.selection,
+        candidates: Candidates { declined, ..Candidates::default() },
+        payment: Payment {
+            payer,
+            budget: order.budget,
+            price_step: order.price_step,
+            held: Credits::ZERO,
+            agreed_prices: Vec::new(),
+            proof: None,
+        },
         epoch: 0,
-        declined: order.unfit_agents.iter().map(|unfit| unfit.agent).collect(),
-        invited: Vec::new(),
-        offers: Vec::new(),
-        round: None,
-        invitation_position: None,
-        read_at: None,
-        payment_proof: None,
-        opened_at: draft.now,
-        deadline: order.deadline,
-        lease: order.lease,
+        assignment: None,
+        acceptance: Acceptance { promised: order.wanted_by, ..Acceptance::default() },
         pending: order.policy.presence_first,
-        callback: order.callback,
-        input_error: order.input_error,
-        meta: order.meta,
         result: None,
         ended_at: None,
-        worker_job_id: None,
-        accepted_at: None,
-        ready_at: None,
-        wanted_by: order.wanted_by,
-        promised: order.wanted_by,
-        priority: order.priority,
-        pending_assignment: None,
-        backoff: Backoff::default(),
-        market_orders_before: draft.next.market_orders,
-        market_orders_at_end: 0,
-        hops: order.hops,
-        previous_requested: before_asked,
-        previous_worked: None,
+        links: Links {
+            previous_requested,
+            market_orders_before: draft.next.market_orders,
+            ..Links::default()
+        },
     })
 }
 
 /// Writes a newly opened job and claims its ids.
 pub fn insert_new_job(draft: &mut Draft<'_>, job: Job) {
-    draft.add_claim(claim::job(job.origin, &job.foreign_id), ClaimTarget::Job(job.id));
+    draft.add_claim(
+        claim::job(job.request.origin, &job.request.foreign_id),
+        ClaimTarget::Job(job.id),
+    );
     draft.add_claim(claim::job_uuid(job.uuid), ClaimTarget::Job(job.id));
     draft.add_event(Event::JobOpened { job: job.id });
-    if let Requester::Agent(agent) = job.requester {
+    if let Requester::Agent(agent) = job.request.requester {
         market_totals::update(draft, agent, &job, |tally| tally.requested += 1);
     }
     draft.put_job(job);
@@ -194,9 +195,9 @@ pub fn insert_new_job(draft: &mut Draft<'_>, job: Job) {
 
 /// Holds the whole budget before any work starts.
 pub fn hold_budget(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
-    if let Some(payer) = job.payer.filter(|_| !job.policy.unpaid) {
-        post::hold(draft, payer, job.budget, job.id)?;
-        job.held = job.budget;
+    if let Some(payer) = job.payment.payer.filter(|_| !job.policy.unpaid) {
+        post::hold(draft, payer, job.payment.budget, job.id)?;
+        job.payment.held = job.payment.budget;
     }
     Ok(())
 }
@@ -232,13 +233,15 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     let fair_time = grace_period::period_for(draft, job, chosen.agent);
     let AgreedPrice { price, unrounded_price: own, price_open, .. } =
         agree_price(draft, job, chosen);
-    let lease = if answers_itself { draft.world.rules.acceptance_timeout } else { job.lease };
+    let lease =
+        if answers_itself { draft.world.rules.acceptance_timeout } else { job.request.lease };
     // A worker that does not confirm jobs itself has accepted it by being chosen.
-    job.accepted_at = (!answers_itself).then_some(draft.now);
+    job.acceptance.accepted_at = (!answers_itself).then_some(draft.now);
     // The previous worker's promise and job id do not apply to another worker.
-    job.worker_job_id = job.worker_job_id.filter(|_| job.worker() == Some(chosen.agent));
-    job.promised = job.wanted_by.or(takes.map(|takes| draft.now.plus(takes)));
-    job.pending_assignment = None;
+    job.acceptance.worker_job_id =
+        job.acceptance.worker_job_id.filter(|_| job.worker() == Some(chosen.agent));
+    job.acceptance.promised = job.request.wanted_by.or(takes.map(|takes| draft.now.plus(takes)));
+    job.candidates.pending_assignment = None;
     job.epoch += 1;
     job.state = State::Assigned;
     job.assignment = Some(Assignment {
@@ -248,7 +251,7 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
         own,
         price_open,
         since: draft.now,
-        until: draft.now.plus(lease).min(job.deadline),
+        until: draft.now.plus(lease).min(job.request.deadline),
         // Delivered work cannot be withdrawn. Polled work can, until it is fetched.
         handed_over: url.is_some(),
         inbox_position: None,
@@ -280,9 +283,9 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
 pub fn queue(draft: &mut Draft<'_>, job: &mut Job) {
     job.state = State::Queued;
     job.unassign();
-    job.pending_assignment = None;
+    job.candidates.pending_assignment = None;
     job.pending = true;
-    if let Requester::Agent(agent) = job.requester {
+    if let Requester::Agent(agent) = job.request.requester {
         draft.notify(Some(agent), NoticeKind::Queued { job: job.id }, None);
     }
     draft.add_event(Event::JobQueued { job: job.id });
@@ -297,16 +300,16 @@ pub fn dispatch_queue(draft: &mut Draft<'_>) {
 /// The same when an agent is merely online again, which happens often: jobs in backoff keep
 /// waiting.
 pub fn dispatch_ready_queue(draft: &mut Draft<'_>) {
-    dispatch_where(draft, |job| job.backoff.until.is_none());
+    dispatch_where(draft, |job| job.candidates.backoff.until.is_none());
 }
 
 fn dispatch_where(draft: &mut Draft<'_>, may: impl Fn(&Job) -> bool) {
     let waiting: Vec<JobId> =
         draft.world.queued_jobs().filter(|job| may(job)).map(|job| job.id).collect();
     for id in waiting {
-        let queued = |job: &&Job| job.state == State::Queued && draft.now < job.deadline;
+        let queued = |job: &&Job| job.state == State::Queued && draft.now < job.request.deadline;
         let Some(mut job) = draft.job(id).filter(queued).cloned() else { continue };
-        let rested = job.backoff.until.take().is_some();
+        let rested = job.candidates.backoff.until.take().is_some();
         let bids = matches!(job.selection, Selection::Auction { .. });
         // An auction in backoff may have offers left. For other auctions the candidates are invited
         // again.
@@ -328,7 +331,7 @@ fn broadcast(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
         Selection::BroadcastToProtocol => select::all_of_protocol(draft, &probe),
         _ => {
             let able = select::candidates(draft, &probe, Readiness::AfterApproval);
-            able.map(|one| (probe.skill.clone(), one)).collect()
+            able.map(|one| (probe.request.skill.clone(), one)).collect()
         }
     };
     if chosen.is_empty() {
@@ -337,11 +340,11 @@ fn broadcast(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     let mut jobs = Vec::new();
     for (copy, (skill, one)) in (0_u32..).zip(chosen) {
         let mut job = if copy == 0 { probe.clone() } else { new_job(draft, order.clone())? };
-        job.budget = one.price;
-        job.skill = skill;
+        job.payment.budget = one.price;
+        job.request.skill = skill;
         if copy > 0 {
             job.uuid = copy_uuid(probe.uuid, copy);
-            job.foreign_id = format!("{}#{copy}", probe.foreign_id);
+            job.request.foreign_id = format!("{}#{copy}", probe.request.foreign_id);
         }
         acceptance::hold_and_assign(draft, &mut job, one)?;
         insert_new_job(draft, job.clone());

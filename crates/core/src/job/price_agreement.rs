@@ -23,7 +23,7 @@ pub fn name_price(
     job: Job,
     order: &MakeOffer,
 ) -> Result<Job, Refusal> {
-    if let Requester::Agent(requester) = job.requester
+    if let Requester::Agent(requester) = job.request.requester
         && draft.agent(requester).is_some_and(|agent| agent.blocks(by))
     {
         return Err(Refusal::Blocked);
@@ -33,7 +33,8 @@ pub fn name_price(
             bid(draft, by, name, &job, order)
         }
         Selection::Offers if job.state == State::Negotiating => {
-            let (price, terms) = (job.price_step.round_price(order.price), (name, order.valid_for));
+            let (price, terms) =
+                (job.payment.price_step.round_price(order.price), (name, order.valid_for));
             offer::make_offer(draft, &JobRef::Id(job.id), by, price, terms)?;
             draft.job(job.id).cloned().ok_or(Refusal::NotFound)
         }
@@ -53,7 +54,7 @@ fn bid(
         draft,
         &JobRef::Id(job.id),
         by,
-        job.price_step.round_price(order.price),
+        job.payment.price_step.round_price(order.price),
         name,
     )?;
     draft.job(job.id).cloned().ok_or(Refusal::NotFound)
@@ -71,13 +72,13 @@ fn agree(
     let turn = job.assignment.filter(|turn| turn.worker == by).ok_or(Refusal::NotFound)?;
     // One price is named per job: a worker that won with it, or deferred the job since, cannot
     // raise it.
-    let named_before = job.offers.iter().any(|offer| offer.by == by);
+    let named_before = job.candidates.offers.iter().any(|offer| offer.by == by);
     if job.state != State::Assigned || named_before {
         return Err(wrong);
     }
     // A worker that listed a price when it was chosen cannot ask for more, whatever it lists now.
     let limit = if turn.price_open { job.max_payment() } else { turn.price };
-    let price = job.price_step.round_price(order.price);
+    let price = job.payment.price_step.round_price(order.price);
     if price > limit {
         return Err(Refusal::BudgetTooLow { price: order.price });
     }
@@ -92,12 +93,20 @@ fn agree(
         price_open: false,
     });
     let (at, valid_until) = (draft.now, draft.now.plus(order.valid_for));
-    let place = u32::try_from(job.offers.len()).unwrap_or(u32::MAX);
+    let place = u32::try_from(job.candidates.offers.len()).unwrap_or(u32::MAX);
     let (name, eta) = (name.to_owned(), Some(order.eta));
     let (price, told_at) = (order.price, None);
-    job.offers.push(Offer { by, name, price, eta, at, valid_until, inbox_position: told_at });
+    job.candidates.offers.push(Offer {
+        by,
+        name,
+        price,
+        eta,
+        at,
+        valid_until,
+        inbox_position: told_at,
+    });
     draft.add_event(Event::JobOffered { job: job.id, by });
-    if job.accepted_at.is_none() {
+    if job.acceptance.accepted_at.is_none() {
         acceptance::mark_accepted(draft, &mut job, None);
         acceptance::notify_accepted(draft, &job);
     }
@@ -113,15 +122,15 @@ fn agree(
 
 /// The fixed price of an agent invited to another protocol's auction; `None` if it names its price.
 pub fn fixed_price(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Option<Credits> {
-    let invited = draft.agent(agent).filter(|agent| agent.home != job.origin)?;
+    let invited = draft.agent(agent).filter(|agent| agent.home != job.request.origin)?;
     let skill = invited.skill_for(job).filter(|skill| !skill.by_offer)?;
-    Some(job.price_step.round_price(skill.price))
+    Some(job.payment.price_step.round_price(skill.price))
 }
 
 /// Makes the offer of an agent with a fixed price. It is valid until the job's deadline.
 pub fn add_fixed_price_offer(draft: &mut Draft<'_>, job: &mut Job, agent: AgentId, price: Credits) {
-    let (at, valid_until, name) = (draft.now, job.deadline, String::new());
-    job.offers.push(Offer {
+    let (at, valid_until, name) = (draft.now, job.request.deadline, String::new());
+    job.candidates.offers.push(Offer {
         by: agent,
         name,
         price,

@@ -34,9 +34,11 @@ pub fn has_waiting_capacity<'j>(waiting: impl Iterator<Item = &'j Arc<Job>>, job
     let (mut all, mut free) = (0, 0);
     for other in waiting.take(WAITING_MAX) {
         all += 1;
-        free += usize::from(other.budget.is_zero() && other.requester == job.requester);
+        free += usize::from(
+            other.payment.budget.is_zero() && other.request.requester == job.request.requester,
+        );
     }
-    all < WAITING_MAX && (!job.budget.is_zero() || free < FREE_WAITING_MAX)
+    all < WAITING_MAX && (!job.payment.budget.is_zero() || free < FREE_WAITING_MAX)
 }
 
 /// When an agent can start a job.
@@ -67,12 +69,12 @@ pub fn start_condition(
 ) -> Result<StartCondition, Refusal> {
     let named = draft.agent(agent).filter(|agent| agent.active).ok_or(Refusal::NoSuchAgent)?;
     // To others a suspended agent is offline, whatever it promised before.
-    if job.declined.contains(&agent) || draft.is_suspended(agent) {
+    if job.candidates.declined.contains(&agent) || draft.is_suspended(agent) {
         return Err(Refusal::Offline);
     }
     // An agent that made an offer itself has committed to be there. One whose listed price was
     // offered by the hub has not.
-    let named_a_price = job.offers.iter().any(|offer| offer.by == agent)
+    let named_a_price = job.candidates.offers.iter().any(|offer| offer.by == agent)
         && super::price_agreement::fixed_price(draft, job, agent).is_none();
     let there = match presence_or_return_time(draft, named) {
         _ if named_a_price => None,
@@ -82,17 +84,17 @@ pub fn start_condition(
     let held = job.policy.not_before.filter(|moment| *moment > draft.now);
     if let Some(back) = there.max(held) {
         // All waiting jobs are checked in one command when the agent is back.
-        let own = job.pending_assignment.is_some_and(|waits| waits.worker == agent);
+        let own = job.candidates.pending_assignment.is_some_and(|waits| waits.worker == agent);
         if !own && !has_waiting_capacity(draft.world.deferred_jobs_for(agent), job) {
             return Err(Refusal::AtCapacity);
         }
         return Ok(StartCondition::OnReturn(back));
     }
-    if job.input_error.is_some() {
+    if job.request.input_error.is_some() {
         return Ok(StartCondition::Never);
     }
     // The input was not checked against this agent's schema.
-    let unseen = named.registered_at > job.opened_at && named.home != job.origin;
+    let unseen = named.registered_at > job.request.opened_at && named.home != job.request.origin;
     if unseen && named.terms.strict_input {
         return Err(Refusal::Offline);
     }
@@ -100,18 +102,20 @@ pub fn start_condition(
     check_free_work(draft, job, agent)?;
     // An agent that made an offer itself expects the notice.
     let asked_elsewhere =
-        matches!(job.selection, Selection::Invited { .. }) && named.home != job.origin;
+        matches!(job.selection, Selection::Invited { .. }) && named.home != job.request.origin;
     if (!named_a_price || asked_elsewhere) && !message::can_receive_work(draft, agent, job) {
         return Err(Refusal::InboxFull);
     }
     let skill = named.skill_for(job);
     let takes = skill.and_then(|skill| skill.expected_duration).unwrap_or_default();
-    let by = job.wanted_by.unwrap_or(job.deadline).min(job.deadline);
-    if draft.now >= job.deadline || draft.now.plus(takes) > by {
+    let by = job.request.wanted_by.unwrap_or(job.request.deadline).min(job.request.deadline);
+    if draft.now >= job.request.deadline || draft.now.plus(takes) > by {
         return Err(Refusal::DeadlineTooSoon);
     }
-    let agreed =
-        job.pending_assignment.is_some_and(|waits| waits.approved && waits.worker == agent);
+    let agreed = job
+        .candidates
+        .pending_assignment
+        .is_some_and(|waits| waits.approved && waits.worker == agent);
     let asks = skill.is_some_and(|skill| skill.needs_approval) && !agreed;
     Ok(if asks { StartCondition::AfterApproval } else { StartCondition::Now })
 }
@@ -163,10 +167,12 @@ fn check_load(draft: &Draft<'_>, agent: &Agent) -> Result<(), Refusal> {
 /// Whether free work leaves the agent capacity for others: a requester that pays nothing gets at
 /// most `FREE_WORK_MAX` jobs at a time.
 fn check_free_work(draft: &Draft<'_>, job: &Job, agent: AgentId) -> Result<(), Refusal> {
-    if !job.budget.is_zero() || draft.world.assigned_job_count(agent) < FREE_WORK_MAX {
+    if !job.payment.budget.is_zero() || draft.world.assigned_job_count(agent) < FREE_WORK_MAX {
         return Ok(());
     }
-    let same = |other: &&Arc<Job>| other.budget.is_zero() && other.requester == job.requester;
+    let same = |other: &&Arc<Job>| {
+        other.payment.budget.is_zero() && other.request.requester == job.request.requester
+    };
     match draft.world.assigned_jobs(agent).filter(same).nth(FREE_WORK_MAX - 1) {
         Some(_) => Err(Refusal::AtCapacity),
         None => Ok(()),
@@ -191,11 +197,13 @@ pub fn defer(draft: &mut Draft<'_>, job: &mut Job, worker: AgentId, when: StartC
         // Not assigned: what is wrong with the input is reported at the next check.
         StartCondition::Never => (draft.now, false),
     };
-    let agreed =
-        job.pending_assignment.is_some_and(|waits| waits.approved && waits.worker == worker);
+    let agreed = job
+        .candidates
+        .pending_assignment
+        .is_some_and(|waits| waits.approved && waits.worker == worker);
     job.state = State::Deferred { until };
     job.unassign();
-    job.pending_assignment =
+    job.candidates.pending_assignment =
         Some(super::PendingAssignment { worker, needs_approval: approval, approved: agreed });
     job.pending = true;
     draft.add_event(Event::JobDeferred { job: job.id, until });

@@ -75,12 +75,12 @@ pub fn open_request(
     )?;
     job.pending = true;
     let named = matches!(order.to, RequestTarget::Agent(_));
-    job.invited = filter_able(draft, &job, asked, (named, &order.unfit_agents))?;
-    if draft.world.invitations_left(&job.requester) < job.invited.len() {
+    job.candidates.invited = filter_able(draft, &job, asked, (named, &order.unfit_agents))?;
+    if draft.world.invitations_left(&job.request.requester) < job.candidates.invited.len() {
         return Err(Refusal::TooManyOpen);
     }
-    let alone = job.invited.len() == 1;
-    for provider in job.invited.clone() {
+    let alone = job.candidates.invited.len() == 1;
+    for provider in job.candidates.invited.clone() {
         let Some(agent) = draft.agent(provider).cloned() else { continue };
         match (agent.home == home, alone) {
             (true, true) => invite_sole_worker(draft, &mut job, &agent, order.is_bound)?,
@@ -161,7 +161,7 @@ fn invitation_refusal(
     if draft.is_suspended(one) {
         return Some(Refusal::Offline);
     }
-    if agent.home == job.origin {
+    if agent.home == job.request.origin {
         return None;
     }
     let Some(price) = listed(job, agent) else {
@@ -182,7 +182,7 @@ fn invitation_refusal(
 
 /// An agent's price as the requester is shown it.
 fn listed(job: &Job, agent: &Agent) -> Option<Credits> {
-    agent.skill_for(job).map(|skill| job.price_step.round_price(skill.price))
+    agent.skill_for(job).map(|skill| job.payment.price_step.round_price(skill.price))
 }
 
 /// Whether an agent offers a skill under the name the requester's protocol has for it.
@@ -216,8 +216,8 @@ fn invite_sole_worker(
     is_bound: bool,
 ) -> Result<(), Refusal> {
     let Selection::Invited { any_price, .. } = job.selection else { return Ok(()) };
-    if let Some(price) = agent.listed_price(&job.skill).filter(|_| !any_price) {
-        if price > job.budget {
+    if let Some(price) = agent.listed_price(&job.request.skill).filter(|_| !any_price) {
+        if price > job.payment.budget {
             return Err(Refusal::BudgetTooLow { price });
         }
         // The same request could be submitted to another hub and would be paid for on both.
@@ -226,18 +226,18 @@ fn invite_sole_worker(
             notify_invited(draft, job, agent.id);
             return Ok(());
         }
-        if let Some(payer) = job.payer {
+        if let Some(payer) = job.payment.payer {
             post::hold(draft, payer, price, job.id)?;
-            job.held = price;
+            job.payment.held = price;
         }
     }
     notify_invited(draft, job, agent.id);
-    job.invitation_position = Some(draft.inbox(agent.id).head);
+    job.candidates.invitation_position = Some(draft.inbox(agent.id).head);
     Ok(())
 }
 
 fn notify_invited(draft: &mut Draft<'_>, job: &Job, provider: AgentId) {
-    let news = NoticeKind::OfferRequested { job: job.id, closes: job.deadline };
+    let news = NoticeKind::OfferRequested { job: job.id, closes: job.request.deadline };
     draft.notify_party(provider, news, None);
 }
 
@@ -253,7 +253,7 @@ fn offer_listed(
     if alone && price.is_zero() {
         return acceptance::assign_or_defer(draft, job, Candidate { agent: agent.id, price });
     }
-    let place = job.offers.len();
+    let place = job.candidates.offers.len();
     let name = format!("{}-{place}", job.uuid);
     let (at, valid_until) = (draft.now, draft.now.plus(LISTED_PRICE_VALIDITY));
     add_offer(
@@ -266,8 +266,8 @@ fn offer_listed(
 
 /// Records an offer and notifies the requester.
 pub fn add_offer(draft: &mut Draft<'_>, job: &mut Job, mut offer: Offer) {
-    let Requester::Agent(requester) = job.requester else { return };
-    let place = u32::try_from(job.offers.len()).unwrap_or(u32::MAX);
+    let Requester::Agent(requester) = job.request.requester else { return };
+    let place = u32::try_from(job.candidates.offers.len()).unwrap_or(u32::MAX);
     let target = ClaimTarget::Offer { job: job.id, index: place };
     claim_name(draft, claim::offer(requester, None, &offer.name), target);
     claim_name(draft, claim::offer(requester, Some(offer.by), &offer.name), target);
@@ -277,7 +277,7 @@ pub fn add_offer(draft: &mut Draft<'_>, job: &mut Job, mut offer: Offer) {
     if by_itself {
         offer.inbox_position = Some(draft.inbox(requester).head + 1);
     }
-    job.offers.push(offer);
+    job.candidates.offers.push(offer);
     let (news, url) =
         (NoticeKind::OfferReceived { job: job.id, place }, end::notify_url(draft, job));
     // An offer made from a listed price has no original text, so the requester is notified of it
@@ -309,7 +309,7 @@ pub fn find_request(draft: &Draft<'_>, by: AgentId, wanted: &ExternalRef) -> Res
     let Some(job) = job.or_else(|| given.filter(with)) else {
         return Err(if elsewhere { Refusal::WrongParty } else { Refusal::NotFound });
     };
-    if draft.now >= job.deadline && !job.state.is_final() {
+    if draft.now >= job.request.deadline && !job.state.is_final() {
         return Err(Refusal::WrongState { state: State::Expired });
     }
     Ok(job)
@@ -340,7 +340,7 @@ pub fn jobs_named<'w>(
 }
 
 fn is_named(job: &Job, id: &str) -> bool {
-    job.foreign_id.split_once('/').is_some_and(|(_, own)| own == id)
+    job.request.foreign_id.split_once('/').is_some_and(|(_, own)| own == id)
 }
 
 /// The job of that id among those the agent requested.
@@ -369,12 +369,14 @@ fn find_by_uuid(draft: &Draft<'_>, by: AgentId, id: &str) -> Option<Job> {
     let uuid: Uuid = id.parse().ok()?;
     let home = draft.agent(by)?.home;
     let job = super::work::find_job(draft, &crate::command::JobRef::Uuid(uuid))?;
-    let named_so = uuid.to_string() == id && job.origin != home;
-    let theirs = job.worker() == Some(by) || job.invited.contains(&by);
+    let named_so = uuid.to_string() == id && job.request.origin != home;
+    let theirs = job.worker() == Some(by) || job.candidates.invited.contains(&by);
     (named_so && theirs).then_some(job)
 }
 
 /// Whether the agent was ever invited to do the job, or has it.
 pub fn involves(job: &Job, by: AgentId) -> bool {
-    job.invited.contains(&by) || job.declined.contains(&by) || job.worker() == Some(by)
+    job.candidates.invited.contains(&by)
+        || job.candidates.declined.contains(&by)
+        || job.worker() == Some(by)
 }

@@ -91,10 +91,14 @@ pub fn candidates<'d>(
     let all = listed.filter(|one| !draft.has_written(one.agent)).chain(arriving);
     let shown = all.map(|one| {
         let agreed = job.agreed_price_with(one.agent).map(|agreed| agreed.price);
-        Candidate { price: agreed.unwrap_or_else(|| job.price_step.round_price(one.price)), ..one }
+        Candidate {
+            price: agreed.unwrap_or_else(|| job.payment.price_step.round_price(one.price)),
+            ..one
+        }
     });
     let welcome = |one: &Candidate| {
-        let shut_out = job.declined.contains(&one.agent) || blocks(draft, job, one.agent);
+        let shut_out =
+            job.candidates.declined.contains(&one.agent) || blocks(draft, job, one.agent);
         !job.is_requested_by(one.agent) && !shut_out
     };
     shown.filter(move |one| {
@@ -112,7 +116,7 @@ fn listed<'d>(
     name: &'d str,
     limit: Credits,
 ) -> impl Iterator<Item = Candidate> {
-    let only = job.alternative_skills.is_empty();
+    let only = job.request.alternative_skills.is_empty();
     let does = move |agent: &Agent| agent.skill_for(job).is_some_and(|skill| skill.name == name);
     let ranked = draft.world.skills.online_by_rank(name, Some(limit));
     ranked.filter(move |one| only || draft.agent(one.agent).is_some_and(does))
@@ -148,13 +152,13 @@ pub fn next_worker(
 pub fn all_of_protocol(draft: &Draft<'_>, job: &Job) -> Vec<(String, Candidate)> {
     let one = |agent: &Agent| {
         let first = agent.skills.first()?;
-        let price = job.price_step.round_price(first.price);
+        let price = job.payment.price_step.round_price(first.price);
         let affordable = price <= job.max_payment() && !job.is_requested_by(agent.id);
         let whom = Candidate { agent: agent.id, price };
         let there = draft.is_online(agent.id) && message::can_receive_work(draft, agent.id, job);
         (affordable && there).then(|| (first.name.clone(), whom))
     };
-    let of_home = |id: AgentId| draft.agent(id).filter(|agent| agent.home == job.origin);
+    let of_home = |id: AgentId| draft.agent(id).filter(|agent| agent.home == job.request.origin);
     let ids = (1..draft.next.agent.0).map(AgentId);
     ids.filter_map(of_home).filter(|agent| agent.active).filter_map(one).collect()
 }
@@ -181,7 +185,7 @@ fn check_named_worker(
     let named = draft.agent(agent).filter(|named| named.active).ok_or(Refusal::NoSuchAgent)?;
     let listed = named.skill_for(job).ok_or(Refusal::SkillNotOffered)?.price;
     let agreed = job.agreed_price_with(agent).map(|agreed| agreed.price);
-    let price = agreed.unwrap_or_else(|| job.price_step.round_price(listed));
+    let price = agreed.unwrap_or_else(|| job.payment.price_step.round_price(listed));
     if job.is_requested_by(agent) {
         return Err(Refusal::BridgeLoop { max: HOPS_MAX });
     }
@@ -197,7 +201,7 @@ fn check_named_worker(
     {
         return Ok(chosen);
     }
-    if job.budget < price {
+    if job.payment.budget < price {
         return Err(Refusal::BudgetTooLow { price });
     }
     let when = readiness::start_condition(draft, job, agent)?;
@@ -212,7 +216,7 @@ fn check_named_worker(
 
 /// Whether the agent blocks the requester.
 fn blocks(draft: &Draft<'_>, job: &Job, agent: AgentId) -> bool {
-    match job.requester {
+    match job.request.requester {
         Requester::Agent(by) => draft.agent(agent).is_some_and(|agent| agent.blocks(by)),
         Requester::Guest(_) => false,
     }
@@ -220,7 +224,7 @@ fn blocks(draft: &Draft<'_>, job: &Job, agent: AgentId) -> bool {
 
 /// The most specific reason why there is no candidate: skill before budget before presence.
 pub fn no_candidate_reason(world: &World, job: &Job) -> Refusal {
-    let own = match job.requester {
+    let own = match job.request.requester {
         Requester::Agent(agent) => world.agent(agent),
         Requester::Guest(_) => None,
     };
@@ -233,9 +237,9 @@ pub fn no_candidate_reason(world: &World, job: &Job) -> Refusal {
         });
     }
     let bids = job.selection.is_by_offers();
-    match prices.iter().map(|(price, _)| job.price_step.round_price(*price)).min() {
+    match prices.iter().map(|(price, _)| job.payment.price_step.round_price(*price)).min() {
         None => Refusal::NoSuchSkill,
-        Some(price) if price > job.budget && !bids => Refusal::BudgetTooLow { price },
+        Some(price) if price > job.payment.budget && !bids => Refusal::BudgetTooLow { price },
         Some(price) if price > job.max_payment() && !bids => Refusal::GuestCannotPay,
         Some(_) => Refusal::Offline,
     }
@@ -252,7 +256,7 @@ fn round_robin(draft: &mut Draft<'_>, job: &Job, all: Vec<Candidate>) -> Option<
         let place = first_of(owner).unwrap_or(one.agent);
         round.entry(place).or_insert_with(|| (owner, Vec::new())).1.push(one);
     }
-    let turn = draft.rotation(&job.skill);
+    let turn = draft.rotation(&job.request.skill);
     let last = turn.as_ref().and_then(|turn| first_of(turn.owner));
     let after = |last: AgentId| round.range((Bound::Excluded(last), Bound::Unbounded)).next();
     let (_, (owner, agents)) = last.and_then(after).or_else(|| round.first_key_value())?;
@@ -261,7 +265,7 @@ fn round_robin(draft: &mut Draft<'_>, job: &Job, all: Vec<Candidate>) -> Option<
         .iter()
         .find(|one| had.is_none_or(|(_, last)| one.agent > *last))
         .or(agents.first())?;
-    draft.advance_rotation(&job.skill, *owner, chosen.agent);
+    draft.advance_rotation(&job.request.skill, *owner, chosen.agent);
     Some(chosen)
 }
 

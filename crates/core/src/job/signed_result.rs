@@ -37,7 +37,7 @@ pub fn submit_result(
     let report = JobResult {
         ok: true,
         output: Some(order.output),
-        paid: price.min(job.held),
+        paid: price.min(job.payment.held),
         duration: work::work_duration(&job, draft.now),
         cause: None,
         text: None,
@@ -49,7 +49,7 @@ pub fn submit_result(
 
 /// A worker that sends a result has accepted the job, even if it never confirmed.
 fn mark_accepted(draft: &Draft<'_>, job: &mut Job) {
-    if job.accepted_at.is_none() {
+    if job.acceptance.accepted_at.is_none() {
         acceptance::mark_accepted(draft, job, None);
     }
     grace_period::mark_received(job, draft.now);
@@ -57,7 +57,7 @@ fn mark_accepted(draft: &Draft<'_>, job: &mut Job) {
 
 /// Forwards a partial result unchanged; the job goes on.
 fn forward_partial_result(draft: &mut Draft<'_>, mut job: Job) -> Result<Job, Refusal> {
-    if let Requester::Agent(requester) = job.requester {
+    if let Requester::Agent(requester) = job.request.requester {
         if message::is_inbox_full(draft, requester) {
             return Err(Refusal::InboxFull);
         }
@@ -77,7 +77,7 @@ fn forward_partial_result(draft: &mut Draft<'_>, mut job: Job) -> Result<Job, Re
 /// Whether this agent is the only one invited, to work without an offer.
 fn is_sole_invitee(job: &Job, by: AgentId) -> bool {
     let offers_only = matches!(job.selection, Selection::Invited { offers_only: true, .. });
-    job.invited == [by] && job.declined.is_empty() && !offers_only
+    job.candidates.invited == [by] && job.candidates.declined.is_empty() && !offers_only
 }
 
 /// A sole invitee takes the job without making an offer.
@@ -85,19 +85,19 @@ pub fn assign_sole_invitee(draft: &mut Draft<'_>, job: &mut Job, by: AgentId) {
     let Some(owner) = draft.agent(by).map(|agent| agent.owner) else { return };
     let fair_time = grace_period::period_for(draft, job, by);
     job.epoch += 1;
-    job.accepted_at = Some(job.opened_at);
+    job.acceptance.accepted_at = Some(job.request.opened_at);
     job.state = State::Running;
     job.assignment = Some(Assignment {
         worker: by,
         owner,
-        price: job.held,
+        price: job.payment.held,
         own: None,
         price_open: false,
-        since: job.opened_at,
-        until: job.deadline,
+        since: job.request.opened_at,
+        until: job.request.deadline,
         handed_over: true,
-        inbox_position: job.invitation_position,
-        received_at: job.read_at.or(Some(draft.now)),
+        inbox_position: job.candidates.invitation_position,
+        received_at: job.candidates.read_at.or(Some(draft.now)),
         grace_period: fair_time,
         excused: false,
     });
@@ -125,7 +125,7 @@ pub fn abandon_job(draft: &mut Draft<'_>, by: AgentId, order: AbandonJob) -> Res
 }
 
 fn cancel_request(draft: &mut Draft<'_>, job: Job, text: String) -> Result<Job, Refusal> {
-    if draft.now >= job.deadline && !job.state.is_final() {
+    if draft.now >= job.request.deadline && !job.state.is_final() {
         return Err(Refusal::WrongState { state: State::Expired });
     }
     match job.state {
@@ -153,13 +153,13 @@ fn decline_or_fail(
                 cause = Cause::Execution;
             }
         }
-        State::Open | State::Negotiating if !job.invited.contains(&by) => {
+        State::Open | State::Negotiating if !job.candidates.invited.contains(&by) => {
             return Err(Refusal::WrongState { state: job.state });
         }
         State::Open if is_sole_invitee(&job, by) && !refused => {
             assign_sole_invitee(draft, &mut job, by)
         }
-        State::Open | State::Negotiating if job.invited.len() > 1 => {
+        State::Open | State::Negotiating if job.candidates.invited.len() > 1 => {
             return Ok(remove_invitee(draft, job, by));
         }
         State::Open | State::Negotiating => {}
@@ -184,7 +184,7 @@ fn return_assigned_job(
     }
     if refused {
         draft.add_event(Event::JobDeclined { job: job.id, worker: by });
-        job.declined.push(by);
+        job.candidates.declined.push(by);
         market_totals::record_declined(draft, by, &job);
     }
     job_of_answer(match job.policy {
@@ -206,8 +206,8 @@ fn is_by_invitation(job: &Job) -> bool {
 
 /// One of several invited agents declines; the others stay invited.
 fn remove_invitee(draft: &mut Draft<'_>, mut job: Job, by: AgentId) -> Job {
-    job.invited.retain(|one| *one != by);
-    job.declined.push(by);
+    job.candidates.invited.retain(|one| *one != by);
+    job.candidates.declined.push(by);
     market_totals::record_declined(draft, by, &job);
     draft.add_event(Event::JobDeclined { job: job.id, worker: by });
     draft.put_job(job.clone());
@@ -218,8 +218,13 @@ fn remove_invitee(draft: &mut Draft<'_>, mut job: Job, by: AgentId) -> Job {
 /// the request and its grace period has passed since. Without that condition, a requester could
 /// ruin an agent's reputation with requests that cannot be answered.
 pub fn assign_silent_invitee(draft: &mut Draft<'_>, job: &mut Job) {
-    let asked = is_by_invitation(job) && job.state == State::Open && job.declined.is_empty();
-    let ([only], Some(read_at), true) = (&job.invited[..], job.read_at, asked) else { return };
+    let asked =
+        is_by_invitation(job) && job.state == State::Open && job.candidates.declined.is_empty();
+    let ([only], Some(read_at), true) =
+        (&job.candidates.invited[..], job.candidates.read_at, asked)
+    else {
+        return;
+    };
     if draft.now.since(read_at) >= grace_period::period_for(draft, job, *only) {
         assign_sole_invitee(draft, job, *only);
     }

@@ -68,7 +68,7 @@ pub fn start(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answ
     let mut job = find_assigned_job(draft, wanted, by)?;
     ensure_assigned(&job)?;
     message::knows_work(draft, by);
-    if job.accepted_at.is_none() {
+    if job.acceptance.accepted_at.is_none() {
         acceptance::mark_accepted(draft, &mut job, None);
         acceptance::notify_accepted(draft, &job);
     }
@@ -96,11 +96,11 @@ pub fn report_result(draft: &mut Draft<'_>, said: ReportResult) -> Result<Answer
         grace_period::excuse_silence(draft, &mut job);
     } else {
         // A worker that reports a result has accepted the job, even if it never confirmed.
-        job.accepted_at = job.accepted_at.or(Some(draft.now));
+        job.acceptance.accepted_at = job.acceptance.accepted_at.or(Some(draft.now));
         grace_period::mark_received(&mut job, draft.now);
     }
     let price = job.assignment.map_or(Credits::ZERO, |turn| turn.price);
-    let earned = earned_amount(&job, said.cost).min(job.held);
+    let earned = earned_amount(&job, said.cost).min(job.payment.held);
     let paid = if said.ok { earned } else { Credits::ZERO };
     if said.ok && said.cost > price && said.cost != Credits::MAX {
         draft.add_event(Event::ReportedAbovePrice { job: job.id, reported: said.cost, paid });
@@ -130,7 +130,7 @@ fn earned_amount(job: &Job, cost: Credits) -> Credits {
     let Some(turn) = job.assignment else { return Credits::ZERO };
     match turn.own {
         Some(own) if cost >= own => turn.price,
-        _ => job.price_step.round_up(cost.max(Credits::ZERO)).min(turn.price),
+        _ => job.payment.price_step.round_up(cost.max(Credits::ZERO)).min(turn.price),
     }
 }
 
@@ -147,7 +147,7 @@ pub fn decline(
     ensure_assigned(&job)?;
     message::knows_work(draft, by);
     draft.add_event(Event::JobDeclined { job: job.id, worker: by });
-    job.declined.push(by);
+    job.candidates.declined.push(by);
     market_totals::record_declined(draft, by, &job);
     if job.policy.next_when_declined {
         let text =
@@ -231,7 +231,7 @@ pub fn handle_unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Resul
         presence::mark_unreachable(draft, worker);
         // A named worker is not replaced: the job may still wait for it.
         if job.selection != Selection::Direct(worker) {
-            job.declined.push(worker);
+            job.candidates.declined.push(worker);
         }
     }
     if may_reassign(draft, &job) {
@@ -265,7 +265,7 @@ pub fn fail_assignment(
 ) -> Result<Answer, Refusal> {
     end::record_outcome(draft, &job, false, Some(cause), Credits::ZERO);
     if let Some(worker) = job.worker() {
-        job.declined.push(worker);
+        job.candidates.declined.push(worker);
         if cause == Cause::TimedOut {
             draft.notify(
                 Some(worker),
@@ -297,7 +297,7 @@ pub fn reassign_now(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> 
 }
 
 fn assign_next(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer, Refusal> {
-    job.pending_assignment = None;
+    job.candidates.pending_assignment = None;
     if may_reassign(draft, &job) {
         if let Ok(chosen) = select::next_worker(draft, &job, Readiness::AfterApproval)
             && acceptance::hold_and_assign(draft, &mut job, chosen).is_ok()
@@ -319,7 +319,7 @@ fn assign_next(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer
 fn may_reassign(draft: &Draft<'_>, job: &Job) -> bool {
     // A job that may be queued for new workers never fails for having been declined.
     let patient = job.policy.queue_after_failure || job.epoch < draft.world.rules.attempts_max;
-    draft.now < job.deadline && patient
+    draft.now < job.request.deadline && patient
 }
 
 fn put(draft: &mut Draft<'_>, job: Job) -> Answer {

@@ -158,8 +158,8 @@ fn confirm_settlement(
     from: OwnerId,
 ) -> Result<Answer, Refusal> {
     let to = account_named(draft, &order.to)?;
-    let owners = job.payer.zip(job.assignment.map(|turn| turn.owner));
-    if job.payer != Some(from) {
+    let owners = job.payment.payer.zip(job.assignment.map(|turn| turn.owner));
+    if job.payment.payer != Some(from) {
         // Another owner's job is treated as unknown, but its id can no longer be paid for
         // elsewhere.
         return Err(Refusal::PaymentMismatch { paid: Credits::ZERO });

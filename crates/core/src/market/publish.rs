@@ -25,7 +25,7 @@ fn market_notices(draft: &Draft<'_>, market: Protocol) -> Vec<Arc<Notice>> {
 /// Assignments of the market's jobs to agents of other protocols in this step, whenever each of
 /// them is notified.
 fn external_assignments(draft: &Draft<'_>, market: Protocol) -> impl Iterator<Item = Arc<Notice>> {
-    draft.changed_jobs().filter(move |job| job.origin == market).filter_map(move |job| {
+    draft.changed_jobs().filter(move |job| job.request.origin == market).filter_map(move |job| {
         let before = draft.world.job(job.id).map_or(0, |before| before.epoch);
         let worker = job.active_worker().filter(|_| job.epoch > before)?;
         draft.agent(worker).filter(|worker| worker.home != market)?;
@@ -78,8 +78,9 @@ fn publish_step(
     let posting = write_record(draft, recorder, None, notices);
     // The result of an auction is published once. A repeated auction is separate.
     let first = closed_auctions(draft, market)
-        .filter(|job| job.round.is_none_or(|round| round.number == 1));
-    let names: Vec<_> = first.map(|job| claim::closed_auction(market, &job.foreign_id)).collect();
+        .filter(|job| job.candidates.round.is_none_or(|round| round.number == 1));
+    let names: Vec<_> =
+        first.map(|job| claim::closed_auction(market, &job.request.foreign_id)).collect();
     for name in names {
         draft.add_claim(name, ClaimTarget::MarketRecord(posting));
     }
@@ -88,7 +89,8 @@ fn publish_step(
 /// Auctions of the market that this step closed.
 fn closed_auctions<'d>(draft: &'d Draft<'_>, market: Protocol) -> impl Iterator<Item = &'d Job> {
     draft.changed_jobs().filter(move |job| {
-        let auction = matches!(job.selection, Selection::Auction { .. }) && job.origin == market;
+        let auction =
+            matches!(job.selection, Selection::Auction { .. }) && job.request.origin == market;
         let before = draft.world.job(job.id).map(|before| before.state);
         auction && before == Some(State::Negotiating) && job.state != State::Negotiating
     })

@@ -100,7 +100,7 @@ fn heard(told: &ParsedRecord) -> Vec<(AgentId, NoticeKind)> {
 
 /// The record of how a job's auction ended.
 fn closing(scene: &TestHub, job: JobId) -> Option<PostingId> {
-    let name = claim::closed_auction(HOME, &scene.job(job).foreign_id);
+    let name = claim::closed_auction(HOME, &scene.job(job).request.foreign_id);
     match scene.store.claim(name)?.target {
         ClaimTarget::MarketRecord(id) => Some(id),
         other => panic!("{other:?}"),

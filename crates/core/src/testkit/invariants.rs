@@ -159,7 +159,10 @@ impl Invariants {
         let epoch = old.map_or(0, |old| old.epoch);
         let Some(turn) = job.assignment.filter(|_| job.epoch > epoch) else { return };
         // A sole invitee that gave no response is assigned only when the deadline has passed.
-        assert!(now < job.deadline || job.state == State::Expired, "assigned after its deadline");
+        assert!(
+            now < job.request.deadline || job.state == State::Expired,
+            "assigned after its deadline"
+        );
         let news = NoticeKind::Assigned { job: job.id, epoch: job.epoch };
         let asked = matches!(job.selection, Selection::Invited { .. });
         // An invited agent got the original request, or started by itself.
@@ -172,7 +175,7 @@ impl Invariants {
         assert!(told == 1 || (asked || later) && told == 0);
         if asked {
             assert!(
-                job.invited.contains(&turn.worker),
+                job.candidates.invited.contains(&turn.worker),
                 "assigned to an agent that was not invited"
             );
             return;
@@ -185,16 +188,19 @@ impl Invariants {
         }
         assert!(!world.is_suspended(turn.worker), "assigned to a suspended agent: {job:?}");
         // An agent that deferred the job had it before and is the one the job waited for.
-        let waited =
-            |old: &Job| old.pending_assignment.is_some_and(|waits| waits.worker == turn.worker);
+        let waited = |old: &Job| {
+            old.candidates.pending_assignment.is_some_and(|waits| waits.worker == turn.worker)
+        };
         let patient = job.policy.queue_after_failure || old.is_some_and(|old| waited(old));
         assert!(patient || epoch < world.rules.attempts_max, "assigned too often");
         let listed = world.agent(turn.worker).and_then(|worker| worker.skill_for(job));
-        let offered = job.offers.iter().any(|o| o.by == turn.worker && o.price == turn.price);
+        let offered =
+            job.candidates.offers.iter().any(|o| o.by == turn.worker && o.price == turn.price);
         if !offered {
             let agreed =
                 old.and_then(|old| old.agreed_price_with(turn.worker)).map(|old| old.price);
-            let asked = agreed.or(listed.map(|skill| job.price_step.round_price(skill.price)));
+            let asked =
+                agreed.or(listed.map(|skill| job.payment.price_step.round_price(skill.price)));
             assert_eq!(asked, Some(turn.price), "at the listed price, as shown");
             let there = world.is_online(turn.worker, now) || job.policy.allow_offline_worker;
             assert!(there, "assigned to an offline agent");
@@ -214,7 +220,7 @@ impl Invariants {
         match ran {
             Some(job) => {
                 assert_eq!(job.state, State::Completed);
-                assert_eq!(job.payer, Some(transfer.from));
+                assert_eq!(job.payment.payer, Some(transfer.from));
                 assert_eq!(job.assignment.map(|turn| turn.owner), Some(transfer.to));
                 assert_eq!(job.result.as_ref().map(|report| report.paid), Some(transfer.amount));
             }
@@ -247,16 +253,20 @@ impl Invariants {
             if job.epoch == old.epoch {
                 keeps_its_price(old, job);
             }
-            assert!(job.declined.starts_with(&old.declined), "a declined agent stays declined");
+            assert!(
+                job.candidates.declined.starts_with(&old.candidates.declined),
+                "a declined agent stays declined"
+            );
             let started =
                 old.state == State::Running || old.assignment.is_some_and(|turn| turn.handed_over);
             let may = !started || job.policy.cancel_any_time;
             assert!(job.state != State::Cancelled || may, "cancelled after it was started");
         } else {
-            let elsewhere = job.origin == self.payment_protocol.0
-                && self.hired_elsewhere.contains(&job.foreign_id);
+            let elsewhere = job.request.origin == self.payment_protocol.0
+                && self.hired_elsewhere.contains(&job.request.foreign_id);
             assert!(!elsewhere, "paid for elsewhere");
-            let known = self.job_names.insert((job.origin, job.foreign_id.clone()), job.id);
+            let known =
+                self.job_names.insert((job.request.origin, job.request.foreign_id.clone()), job.id);
             let known = known.and_then(|id| self.jobs.get(&id));
             assert!(known.is_none_or(|known| known.state == State::Withdrawn), "one id, two jobs");
         }
@@ -283,7 +293,7 @@ impl Invariants {
         self.standings.insert(subject, after);
         let named = changes.jobs.get(&job).expect("an outcome names a job of its own command");
         let owner = world.agent(subject).expect("subjects are agents").owner;
-        let hirer = match named.requester {
+        let hirer = match named.request.requester {
             Requester::Agent(agent) => Some(agent),
             Requester::Guest(_) => None,
         };
@@ -300,9 +310,9 @@ impl Invariants {
                     | Cause::WithinGracePeriod
             )
         );
-        assert_eq!(counted, !excused && named.payer != Some(owner), "{outcome:?}");
-        self.patronage.record(outcome, named.payer);
-        let taken = |job: &Arc<Job>| job.accepted_at.is_some();
+        assert_eq!(counted, !excused && named.payment.payer != Some(owner), "{outcome:?}");
+        self.patronage.record(outcome, named.payment.payer);
+        let taken = |job: &Arc<Job>| job.acceptance.accepted_at.is_some();
         let had_it = taken(named) || self.jobs.get(&job).is_some_and(taken);
         let own_word = !matches!(outcome.cause, Some(Cause::TimedOut | Cause::WorkerLeft));
         assert!(had_it || own_word || !counted, "failure without acceptance: {outcome:?}");
@@ -331,20 +341,24 @@ impl Invariants {
         let mut timers = BTreeSet::new();
         for job in live.values() {
             let due = job.due_at().expect("a live job always has a due time");
-            assert!(due <= job.deadline, "never later than its deadline");
+            assert!(due <= job.request.deadline, "never later than its deadline");
             timers.insert((due, Timer::Job(job.id)));
             let by_uuid = world.job_by_uuid(job.uuid).map(|job| job.id);
-            let by_name = world.job_by_name(job.origin, &job.foreign_id).map(|job| job.id);
+            let by_name =
+                world.job_by_name(job.request.origin, &job.request.foreign_id).map(|job| job.id);
             assert_eq!((by_uuid, by_name), (Some(job.id), Some(job.id)), "found by its ids");
             let in_hand =
                 matches!(job.state, State::Assigned | State::Running | State::Deferred { .. });
-            let owned = job.assignment.is_some() || job.pending_assignment.is_some();
+            let owned = job.assignment.is_some() || job.candidates.pending_assignment.is_some();
             assert_eq!(in_hand, owned, "one worker exactly while assigned");
-            let asked =
-                matches!(job.selection, Selection::Invited { .. }) && !job.invited.is_empty();
+            let asked = matches!(job.selection, Selection::Invited { .. })
+                && !job.candidates.invited.is_empty();
             assert!(job.state != State::Open || asked, "an open job has no invitees");
             if let Some(turn) = job.assignment {
-                assert!(!job.declined.contains(&turn.worker), "assigned to an agent that declined");
+                assert!(
+                    !job.candidates.declined.contains(&turn.worker),
+                    "assigned to an agent that declined"
+                );
                 assert!(!job.is_requested_by(turn.worker), "assigned to its own requester");
                 assert!(turn.price <= job.max_payment(), "the price is above what can be paid");
                 assert!(world.agent(turn.worker).is_some_and(|worker| worker.active));
@@ -352,7 +366,8 @@ impl Invariants {
             }
         }
         for job in self.jobs.values().filter(|job| job.state.is_final()) {
-            let named = world.job_by_name(job.origin, &job.foreign_id).map(|job| job.id);
+            let named =
+                world.job_by_name(job.request.origin, &job.request.foreign_id).map(|job| job.id);
             assert_ne!(named, Some(job.id), "a finished job releases its ids");
             assert!(world.job_by_uuid(job.uuid).is_none());
         }
@@ -369,7 +384,7 @@ impl Invariants {
         for agent in self.agents.keys() {
             let hands = live.values().filter(|job| job.worker() == Some(*agent)).map(|job| job.id);
             assert!(world.assigned_jobs(*agent).map(|job| job.id).eq(hands));
-            let waits = |job: &Job| job.pending_assignment.map(|waits| waits.worker);
+            let waits = |job: &Job| job.candidates.pending_assignment.map(|waits| waits.worker);
             let waits = live.values().filter(|job| waits(job) == Some(*agent)).map(|job| job.id);
             assert!(world.deferred_jobs_for(*agent).map(|job| job.id).eq(waits));
             let asked = live.values().filter(|job| job.is_requested_by(*agent)).map(|job| job.id);
@@ -430,11 +445,18 @@ fn keeps_its_price(old: &Job, job: &Job) {
     if before == now {
         return;
     }
-    assert_eq!(job.offers.len(), old.offers.len() + 1, "a price changed without an offer");
-    let named_before = old.offers.iter().any(|offer| Some(offer.by) == job.worker());
+    assert_eq!(
+        job.candidates.offers.len(),
+        old.candidates.offers.len() + 1,
+        "a price changed without an offer"
+    );
+    let named_before = old.candidates.offers.iter().any(|offer| Some(offer.by) == job.worker());
     assert!(!named_before, "an agreed price was changed: {job:?}");
-    let named =
-        job.offers.last().map(|offer| (Some(offer.by), job.price_step.round_price(offer.price)));
+    let named = job
+        .candidates
+        .offers
+        .last()
+        .map(|offer| (Some(offer.by), job.payment.price_step.round_price(offer.price)));
     assert_eq!(named, Some((job.worker(), now)));
     assert!(now <= job.max_payment(), "above the bid");
     assert!(old.state == State::Assigned && job.state == State::Running);

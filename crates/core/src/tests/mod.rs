@@ -216,8 +216,9 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
 
 /// The notable property of a live job.
 fn live_words(job: &Job) -> Option<&'static str> {
-    let unpaid = job.pending_assignment.is_some() && job.held != job.max_payment();
-    match job.worker_job_id {
+    let unpaid =
+        job.candidates.pending_assignment.is_some() && job.payment.held != job.max_payment();
+    match job.acceptance.worker_job_id {
         Some(_) => Some("a worker's id"),
         None => unpaid.then_some("without a hold"),
     }
@@ -329,7 +330,7 @@ fn shapes_of(job: &Job) -> impl Iterator<Item = &'static str> {
         Selection::Auction { closes } => job.assignment.map(|turn| turn.since < closes),
         _ => None,
     };
-    let again = job.round.is_some_and(|round| round.number > 1);
+    let again = job.candidates.round.is_some_and(|round| round.number > 1);
     let everybody = matches!(job.selection, Selection::BroadcastToProtocol);
     let queued = job.state == State::Queued && !job.policy.queue_unmatched;
     let all = [
@@ -337,7 +338,10 @@ fn shapes_of(job: &Job) -> impl Iterator<Item = &'static str> {
         ("closed early", auction == Some(true)),
         ("broadcast", everybody),
         ("queued later", queued),
-        ("backed off", job.policy.queue_after_failure && job.backoff.failed_assignments > 0),
+        (
+            "backed off",
+            job.policy.queue_after_failure && job.candidates.backoff.failed_assignments > 0,
+        ),
         ("unpaid", job.policy.unpaid && job.assignment.is_some()),
     ];
     all.into_iter().filter(|(_, is)| *is).map(|(name, _)| name)
@@ -345,10 +349,10 @@ fn shapes_of(job: &Job) -> impl Iterator<Item = &'static str> {
 
 /// What a deferred or unconfirmed job waits for.
 fn waits_for(job: &Job) -> Option<&'static str> {
-    match (job.pending_assignment, job.state) {
+    match (job.candidates.pending_assignment, job.state) {
         (Some(waits), _) if waits.needs_approval => Some("an approval"),
         (Some(_), _) => Some("a return"),
-        (None, State::Assigned) if job.accepted_at.is_none() => Some("an answer"),
+        (None, State::Assigned) if job.acceptance.accepted_at.is_none() => Some("an answer"),
         _ => None,
     }
 }

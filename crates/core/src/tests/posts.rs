@@ -91,7 +91,7 @@ impl Posted {
             return command.map_or(Ok(()), |command| scene.run(command).map(drop));
         };
         let Some(job) = auction_at(scene, job) else { return Ok(()) };
-        for (at, by) in (price..=u8::MAX).zip(job.invited.clone()) {
+        for (at, by) in (price..=u8::MAX).zip(job.candidates.invited.clone()) {
             let (job, price) = (JobRef::Id(job.id), credits(pick(&PRICES, at)));
             let signed_order = match at % 4 {
                 0 => MarketOrder::Decline { job, by },
@@ -185,7 +185,7 @@ fn somebody(who: u8) -> Registration {
 fn concerned(scene: &TestHub, job: &Job, by: u8) -> AgentId {
     match job.worker() {
         Some(worker) if by < 220 => worker,
-        None if by < 220 && !job.invited.is_empty() => pick(&job.invited, by),
+        None if by < 220 && !job.candidates.invited.is_empty() => pick(&job.candidates.invited, by),
         _ => agent_at(scene, by),
     }
 }

@@ -186,9 +186,9 @@ pub fn job_at(scene: &TestHub, at: u8) -> Option<Arc<Job>> {
 /// A job by one of its ids: the hub's two, its requester's, and its worker's if there is one.
 pub fn name_of(job: &Job, at: u8) -> JobRef {
     match at % 3 {
-        0 => job.worker_job_id.map_or(JobRef::Id(job.id), JobRef::Uuid),
+        0 => job.acceptance.worker_job_id.map_or(JobRef::Id(job.id), JobRef::Uuid),
         1 => JobRef::Uuid(job.uuid),
-        _ => JobRef::Foreign { origin: job.origin, id: job.foreign_id.clone() },
+        _ => JobRef::Foreign { origin: job.request.origin, id: job.request.foreign_id.clone() },
     }
 }
 
@@ -389,13 +389,13 @@ impl Step {
         if let (Some(job), true) = (&job, name % 2 == 0) {
             // Sometimes exactly the paid amount, between exactly the two owners.
             let owner = |id| scene.world.owner(id).map(|owner| owner.name.clone());
-            let payer = job.payer.and_then(owner);
+            let payer = job.payment.payer.and_then(owner);
             let payee = job.assignment.and_then(|turn| owner(turn.owner));
             if let (Some(payer), Some(payee), Some(report)) = (payer, payee, &job.result) {
                 (order.from, order.to, order.amount) = (payer, payee, report.paid);
             }
         }
-        order.job = job.map(|job| job.foreign_id.clone());
+        order.job = job.map(|job| job.request.foreign_id.clone());
         if name % 5 == 0 {
             order.job = Some(format!("elsewhere-{}", name % 3));
         }

@@ -132,9 +132,10 @@ fn job_at(scene: &TestHub, at: u8) -> Option<Arc<Job>> {
 
 /// The parties' id of a job: the requester's, or the hub's own for a job of another protocol.
 fn called(scene: &TestHub, job: &Job) -> String {
-    let Requester::Agent(requester) = job.requester else { return job.uuid.to_string() };
+    let Requester::Agent(requester) = job.request.requester else { return job.uuid.to_string() };
     let native = scene.world.agent(requester).map(|agent| agent.native_id.as_str());
-    let own = native.and_then(|native| job.foreign_id.strip_prefix(native)?.strip_prefix('/'));
+    let own =
+        native.and_then(|native| job.request.foreign_id.strip_prefix(native)?.strip_prefix('/'));
     own.map_or_else(|| job.uuid.to_string(), str::to_owned)
 }
 
@@ -185,10 +186,10 @@ impl Voice {
         }
         let signs = |agent: &AgentId| scene.world.agent(*agent).is_some_and(|a| a.home == AWAY);
         let asked = |job: &Job| {
-            let able: Vec<AgentId> = job.invited.iter().copied().filter(signs).collect();
+            let able: Vec<AgentId> = job.candidates.invited.iter().copied().filter(signs).collect();
             if able.is_empty() { job.worker() } else { Some(pick(&able, self.who)) }
         };
-        let requester = |job: &Job| match job.requester {
+        let requester = |job: &Job| match job.request.requester {
             Requester::Agent(agent) => Some(agent),
             Requester::Guest(_) => None,
         };
@@ -221,7 +222,7 @@ impl Voice {
                 SignedOrder::Offer(MakeOffer { request, price, valid_for, eta })
             }
             Kind::Accept => {
-                let offers = job.map(|job| &job.offers[..]).unwrap_or_default();
+                let offers = job.map(|job| &job.candidates.offers[..]).unwrap_or_default();
                 let name = (!offers.is_empty()).then(|| pick_ref(offers, self.who).name.clone());
                 let offer = ExternalRef { id: name.unwrap_or(request.id), counterparty: with };
                 let binding = match self.who % 3 {
@@ -247,7 +248,7 @@ impl Voice {
 
     /// Mostly the other party of a job, sometimes any agent, even an unregistered one.
     fn other(&self, scene: &TestHub, job: Option<&Job>, at: u8) -> AgentId {
-        let requester = job.map(|job| &job.requester);
+        let requester = job.map(|job| &job.request.requester);
         match (at % 4, requester) {
             (0 | 1, Some(Requester::Agent(agent))) if self.kind != Kind::Accept => *agent,
             (2, _) => agent_at(scene, at / 4),

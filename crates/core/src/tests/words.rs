@@ -95,8 +95,9 @@ impl Word {
                 text: format!("{who}").into(),
             },
             Word::Respond { job, stray, how, seconds, called: name } => {
-                let unanswered =
-                    |job: &Job| job.state == State::Assigned && job.accepted_at.is_none();
+                let unanswered = |job: &Job| {
+                    job.state == State::Assigned && job.acceptance.accepted_at.is_none()
+                };
                 let found = some_job(scene, job, unanswered)?;
                 let by = stray.map(|who| agent_at(scene, who)).or(found.worker())?;
                 let at = scene.now.plus(Millis::seconds(i64::from(seconds)));
@@ -118,7 +119,8 @@ impl Word {
                 Command::Respond { job: name_of(&found, job), by, response: said }
             }
             Word::Approve { job, by } => {
-                let found = some_job(scene, job, |job| job.pending_assignment.is_some())?;
+                let found =
+                    some_job(scene, job, |job| job.candidates.pending_assignment.is_some())?;
                 let who = match by % 8 {
                     0 => Approver::Agent(agent_at(scene, by / 8)),
                     1..=3 => Approver::Operator,
@@ -128,7 +130,7 @@ impl Word {
             }
             Word::Cancel { job, by, reason } => {
                 let found = job_at(scene, job)?;
-                let by = match (by % 5, &found.requester, found.intended_worker()) {
+                let by = match (by % 5, &found.request.requester, found.intended_worker()) {
                     (0, ..) => Canceller::Agent(agent_at(scene, by)),
                     (1, _, Some(worker)) => Canceller::Agent(worker),
                     (2, ..) | (_, Requester::Guest(_), _) => Canceller::Operator,

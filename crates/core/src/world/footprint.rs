@@ -280,21 +280,28 @@ impl MemorySize for Job {
         if self.state.is_final() {
             return 0;
         }
-        let also: usize =
-            self.alternative_skills.iter().map(|name| text(name) + size_of::<String>()).sum();
-        let guest = match &self.requester {
+        let also: usize = self
+            .request
+            .alternative_skills
+            .iter()
+            .map(|name| text(name) + size_of::<String>())
+            .sum();
+        let guest = match &self.request.requester {
             Requester::Agent(_) => 0,
             Requester::Guest(name) => text(name),
         };
         let offers: usize =
-            self.offers.iter().map(|offer| text(&offer.name) + size_of::<Offer>()).sum();
-        let agents = (self.declined.len() + self.invited.len()) * size_of::<AgentId>();
-        let perhaps = optional_text(&self.payment_proof)
-            + optional_text(&self.callback)
-            + optional_text(&self.input_error);
+            self.candidates.offers.iter().map(|offer| text(&offer.name) + size_of::<Offer>()).sum();
+        let agents =
+            (self.candidates.declined.len() + self.candidates.invited.len()) * size_of::<AgentId>();
+        let perhaps = optional_text(&self.payment.proof)
+            + optional_text(&self.request.callback)
+            + optional_text(&self.request.input_error);
         // The row and both indexes contain the requester's id for it.
-        let texts = text(&self.foreign_id) * 3 + text(&self.skill) + text(&self.input);
-        JOB + texts + text(&self.meta) + also + guest + offers + agents + perhaps
+        let texts = text(&self.request.foreign_id) * 3
+            + text(&self.request.skill)
+            + text(&self.request.input);
+        JOB + texts + text(&self.request.meta) + also + guest + offers + agents + perhaps
     }
 }
 
@@ -406,7 +413,7 @@ fn key_owner(key: &Key, of: impl Fn(AgentId) -> RowOwner) -> RowOwner {
 }
 
 fn job_owner(job: &Job, of: impl Fn(AgentId) -> RowOwner) -> RowOwner {
-    match job.requester {
+    match job.request.requester {
         Requester::Agent(agent) => of(agent),
         Requester::Guest(_) => RowOwner::Guests,
     }

@@ -178,16 +178,19 @@ impl World {
 
     /// Indexes what stays the same while a job lives.
     fn index_identity(&mut self, job: &Job) {
-        if let Requester::Agent(agent) = job.requester {
+        if let Requester::Agent(agent) = job.request.requester {
             self.requested_jobs.entry(agent).or_default().insert(job.id);
             *self.requested_bytes.entry(agent).or_default() += request_bytes(job);
         }
         self.job_uuids.insert(job.uuid, job.id);
-        self.job_names.entry(job.origin).or_default().insert(job.foreign_id.clone(), job.id);
+        self.job_names
+            .entry(job.request.origin)
+            .or_default()
+            .insert(job.request.foreign_id.clone(), job.id);
     }
 
     fn unindex_identity(&mut self, job: &Job) {
-        if let Requester::Agent(agent) = job.requester {
+        if let Requester::Agent(agent) = job.request.requester {
             remove_from_set(&mut self.requested_jobs, agent, job.id);
             match self.requested_jobs.contains_key(&agent) {
                 true => *self.requested_bytes.entry(agent).or_default() -= request_bytes(job),
@@ -195,8 +198,8 @@ impl World {
             }
         }
         self.job_uuids.remove(&job.uuid);
-        if let Some(names) = self.job_names.get_mut(&job.origin) {
-            names.remove(&job.foreign_id);
+        if let Some(names) = self.job_names.get_mut(&job.request.origin) {
+            names.remove(&job.request.foreign_id);
         }
     }
 
@@ -208,7 +211,7 @@ impl World {
         if let Some(worker) = job.active_worker() {
             self.assigned_jobs.entry(worker).or_default().insert(job.id);
         }
-        if let Some(waits) = job.pending_assignment {
+        if let Some(waits) = job.candidates.pending_assignment {
             self.deferred_jobs.entry(waits.worker).or_default().insert(job.id);
         }
         if job.state == State::Queued {
@@ -218,8 +221,8 @@ impl World {
             self.inviting_jobs.entry(*agent).or_default().insert(job.id);
         }
         if awaits_invitees(job) {
-            *self.invitations.entry(requester_key(&job.requester)).or_default() +=
-                job.invited.len();
+            *self.invitations.entry(requester_key(&job.request.requester)).or_default() +=
+                job.candidates.invited.len();
         }
         if let Some((agent, position)) = job.unread_notice() {
             self.unread.entry(agent).or_default().insert(position, job.id);
@@ -233,7 +236,7 @@ impl World {
         if let Some(worker) = job.worker() {
             remove_from_set(&mut self.assigned_jobs, worker, job.id);
         }
-        if let Some(waits) = job.pending_assignment {
+        if let Some(waits) = job.candidates.pending_assignment {
             remove_from_set(&mut self.deferred_jobs, waits.worker, job.id);
         }
         self.queued_jobs.remove(&job.id);
@@ -241,8 +244,9 @@ impl World {
             remove_from_set(&mut self.inviting_jobs, *agent, job.id);
         }
         if awaits_invitees(job) {
-            let who = requester_key(&job.requester);
-            let left = self.invitations.get(&who).map_or(0, |open| open - job.invited.len());
+            let who = requester_key(&job.request.requester);
+            let left =
+                self.invitations.get(&who).map_or(0, |open| open - job.candidates.invited.len());
             match left {
                 0 => drop(self.invitations.remove(&who)),
                 left => drop(self.invitations.insert(who, left)),
@@ -262,14 +266,14 @@ impl World {
 /// The agents the requester invited itself.
 fn invited_agents(job: &Job) -> &[AgentId] {
     match job.selection {
-        Selection::Invited { .. } => &job.invited,
+        Selection::Invited { .. } => &job.candidates.invited,
         _ => &[],
     }
 }
 
 /// Whether invited agents have yet to answer.
 fn awaits_invitees(job: &Job) -> bool {
-    matches!(job.state, State::Open | State::Negotiating) && !job.invited.is_empty()
+    matches!(job.state, State::Open | State::Negotiating) && !job.candidates.invited.is_empty()
 }
 
 /// Guests may use any name, so they count as one.
@@ -282,7 +286,7 @@ fn requester_key(requester: &Requester) -> Option<AgentId> {
 
 /// The bytes of a request that the hub keeps.
 fn request_bytes(job: &Job) -> usize {
-    job.input.len() + job.meta.len()
+    job.request.input.len() + job.request.meta.len()
 }
 
 /// Removes a job from a set, and the set when it becomes empty.

@@ -95,7 +95,7 @@ impl ClaimsAudit {
         self.check.require(own, || {
             format!("the claim of the public id of job {id} does not point to it")
         });
-        let named = self.target_of(db, claim::job(job.origin, &job.foreign_id))?;
+        let named = self.target_of(db, claim::job(job.request.origin, &job.request.foreign_id))?;
         let led = named == Some(ClaimTarget::Job(id));
         let taken_back = job.state == State::Withdrawn && job.has_unique_name();
         self.check.require(led != taken_back, || match taken_back {

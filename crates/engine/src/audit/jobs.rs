@@ -81,7 +81,7 @@ impl JobScan<'_> {
     fn check_job(&mut self, db: &Connection, job: &Job) -> Result<(), StoreError> {
         let id = job.id;
         self.states.rows += 1;
-        let payer = match job.requester {
+        let payer = match job.request.requester {
             Requester::Agent(agent) => {
                 let person = self.people.agents.get(&agent);
                 self.states.require(person.is_some(), || {
@@ -91,8 +91,9 @@ impl JobScan<'_> {
             }
             Requester::Guest(_) => None,
         };
-        self.states
-            .require(job.payer == payer, || format!("job {id} has the payer {:?}", job.payer));
+        self.states.require(job.payment.payer == payer, || {
+            format!("job {id} has the payer {:?}", job.payment.payer)
+        });
         let turn = job.assignment.is_none_or(|turn| {
             let worker = self.people.agents.get(&turn.worker);
             worker.is_some_and(|worker| worker.owner == turn.owner) && job.epoch > 0
@@ -114,7 +115,7 @@ impl JobScan<'_> {
         self.holds.rows += 1;
         let (id, moved) = (job.id, self.money.take_movements(job.id.0)?);
         let left = moved.held - moved.captured - moved.released;
-        let payer = job.payer.map(|owner| row::sql_id(owner.0));
+        let payer = job.payment.payer.map(|owner| row::sql_id(owner.0));
         self.holds.require(moved.payer.is_none() || moved.payer == payer, || {
             format!("job {id} moved credits of an owner other than its payer, {payer:?}")
         });
@@ -137,8 +138,11 @@ impl JobScan<'_> {
         self.holds.require(moved.captured <= moved.held, || {
             format!("job {id} captured {} of {} held", moved.captured, moved.held)
         });
-        self.holds.require(left == job.held.micros(), || {
-            format!("job {id} says it holds {}, but its entries leave {left}", job.held.micros())
+        self.holds.require(left == job.payment.held.micros(), || {
+            format!(
+                "job {id} says it holds {}, but its entries leave {left}",
+                job.payment.held.micros()
+            )
         });
         if job.state.is_final() {
             self.holds.require(left == 0, || format!("job {id} has ended, but still holds {left}"));
@@ -146,8 +150,8 @@ impl JobScan<'_> {
             self.holds.require(moved.captured == paid, || {
                 format!("job {id} captured {}, but {paid} were reported", moved.captured)
             });
-        } else if let Some(payer) = job.payer {
-            *self.held.entry(payer).or_default() += i128::from(job.held.micros());
+        } else if let Some(payer) = job.payment.payer {
+            *self.held.entry(payer).or_default() += i128::from(job.payment.held.micros());
         }
         Ok(())
     }
@@ -165,13 +169,13 @@ impl JobScan<'_> {
         let in_hand = match job.state {
             State::Assigned | State::Running => true,
             // Deferred by its worker, or for a worker that is not assigned yet.
-            State::Deferred { .. } => job.pending_assignment.is_none(),
+            State::Deferred { .. } => job.candidates.pending_assignment.is_none(),
             _ => false,
         };
         self.states.require(in_hand == job.assignment.is_some(), || {
             format!("job {id} is {:?} with worker {:?}", job.state, job.worker())
         });
-        let willing = job.worker().is_none_or(|worker| !job.declined.contains(&worker));
+        let willing = job.worker().is_none_or(|worker| !job.candidates.declined.contains(&worker));
         self.states
             .require(willing, || format!("job {id} is assigned to an agent that declined it"));
         let unended = job.ended_at.is_none() && job.result.is_none();
@@ -199,12 +203,12 @@ impl JobScan<'_> {
             .require(done || paid.is_zero(), || format!("job {id} did not complete, but was paid"));
         let price = job.assignment.map_or(Credits::ZERO, |turn| turn.price);
         self.states.require(paid <= price, || format!("job {id} was paid more than agreed"));
-        let willing = job.worker().is_none_or(|worker| !job.declined.contains(&worker));
+        let willing = job.worker().is_none_or(|worker| !job.candidates.declined.contains(&worker));
         self.states.require(!done || willing, || {
             format!("job {id} was completed by an agent that declined it")
         });
         if let Some(worker) = job.worker().filter(|_| job.state != State::Withdrawn) {
-            let before = job.previous_worked.unwrap_or_default();
+            let before = job.links.previous_worked.unwrap_or_default();
             *self.worked.entry(worker).or_default() += i128::from(id.0) - i128::from(before.0);
             let first = self.before.insert_pair(worker.0, before.0)?;
             self.states.require(first, || {

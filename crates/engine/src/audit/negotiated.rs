@@ -21,18 +21,25 @@ pub fn is_negotiated(job: &Job) -> bool {
 /// A listed price may be held first, and then released for the agreed one.
 pub fn check_holds(check: &mut Check, job: &Job, moved: JobMovements) {
     let id = job.id;
-    let (times, most) = (moved.holds, 1 + i64::from(!job.offers.is_empty()));
+    let (times, most) = (moved.holds, 1 + i64::from(!job.candidates.offers.is_empty()));
     check.require(times <= most, || format!("job {id} has {times} holds"));
     let agreed = job.assignment.map_or(0, |turn| turn.price.micros());
-    let held = job.held.micros();
+    let held = job.payment.held.micros();
     // A job deferred before its worker starts holds the price agreed with that worker.
-    let waits = |by| job.pending_assignment.is_some_and(|waits| waits.worker == by);
+    let waits = |by| job.candidates.pending_assignment.is_some_and(|waits| waits.worker == by);
     let put_off = job.assignment.is_none()
-        && job.offers.iter().any(|offer| waits(offer.by) && offer.price.micros() == held);
+        && job
+            .candidates
+            .offers
+            .iter()
+            .any(|offer| waits(offer.by) && offer.price.micros() == held);
     let unbound = matches!(job.selection, Selection::Invited { offers_only: true, .. });
     let right = match job.state {
         State::Deferred { .. } if put_off => true,
-        State::Open => held == 0 || job.offers.is_empty() && job.invited.len() == 1 && !unbound,
+        State::Open => {
+            held == 0
+                || job.candidates.offers.is_empty() && job.candidates.invited.len() == 1 && !unbound
+        }
         State::Assigned | State::Running | State::Deferred { .. } => held == agreed,
         _ => held == 0,
     };
@@ -50,23 +57,27 @@ pub fn check_holds(check: &mut Check, job: &Job, moved: JobMovements) {
 pub fn check_states(check: &mut Check, job: &Job) {
     let id = job.id;
     let waits = matches!(job.state, State::Open | State::Negotiating);
-    check.require(!waits || !job.invited.is_empty(), || {
+    check.require(!waits || !job.candidates.invited.is_empty(), || {
         format!("job {id} is open, but no agent was asked")
     });
     let negotiating = job.state == State::Negotiating;
-    check.require(!negotiating || !job.offers.is_empty(), || {
+    check.require(!negotiating || !job.candidates.offers.is_empty(), || {
         format!("job {id} is negotiating, but has no offer")
     });
-    let twice = job.invited.iter().any(|one| job.declined.contains(one));
+    let twice = job.candidates.invited.iter().any(|one| job.candidates.declined.contains(one));
     check.require(!waits || !twice, || format!("job {id} still asks an agent that declined it"));
     if let Some(turn) = job.assignment {
         let worker = turn.worker;
-        let asked = job.invited.contains(&worker);
+        let asked = job.candidates.invited.contains(&worker);
         check.require(asked, || {
             format!("job {id} is assigned to agent {worker}, which was not asked")
         });
-        let named = job.offers.iter().any(|offer| offer.by == worker && offer.price == turn.price);
-        check.require(named || job.offers.is_empty(), || {
+        let named = job
+            .candidates
+            .offers
+            .iter()
+            .any(|offer| offer.by == worker && offer.price == turn.price);
+        check.require(named || job.candidates.offers.is_empty(), || {
             format!("the price of job {id} matches no offer of its worker")
         });
     }
@@ -81,14 +92,18 @@ impl ClaimsAudit {
         people: &Registrations,
     ) -> Result<(), StoreError> {
         let id = job.id;
-        let Requester::Agent(requester) = job.requester else {
+        let Requester::Agent(requester) = job.request.requester else {
             self.check
                 .add_breach(|| format!("job {id} is negotiated, but its requester is a guest"));
             return Ok(());
         };
         // A missing agent is reported elsewhere.
         let Some(person) = people.agents.get(&requester) else { return Ok(()) };
-        let own = job.foreign_id.strip_prefix(&person.native).and_then(|own| own.strip_prefix('/'));
+        let own = job
+            .request
+            .foreign_id
+            .strip_prefix(&person.native)
+            .and_then(|own| own.strip_prefix('/'));
         let Some(own) = own else {
             self.check.add_breach(|| {
                 format!("the requester's id of job {id} does not start with the requester's name")
@@ -101,7 +116,7 @@ impl ClaimsAudit {
         self.check.require(heard, || {
             format!("the claim of the order that opened job {id} points to {signed:?}")
         });
-        for provider in job.invited.iter().chain(&job.declined) {
+        for provider in job.candidates.invited.iter().chain(&job.candidates.declined) {
             let asked = self.target_of(db, claim::invited_job(*provider, own))?;
             let right = matches!(asked, Some(ClaimTarget::Ambiguous))
                 || asked == Some(ClaimTarget::Job(id));
@@ -109,7 +124,7 @@ impl ClaimsAudit {
                 format!("the claim of agent {provider} for job {id} points to {asked:?}")
             });
         }
-        for (place, offer) in (0..).zip(&job.offers) {
+        for (place, offer) in (0..).zip(&job.candidates.offers) {
             let target = Some(ClaimTarget::Offer { job: id, index: place });
             let made = self.target_of(db, claim::offer(requester, Some(offer.by), &offer.name))?;
             self.check.require(made == target, || {

@@ -54,7 +54,7 @@ pub fn check(rows: &mut TableReader<'_>, people: &Registrations) -> Result<Check
                 Some(job) => {
                     check_against_job(&mut check, people, &job, &outcome);
                     if outcome.counted && outcome.counts_in_ranking && outcome.ok {
-                        patronage.entry(subject).or_default().add(job.payer, outcome.paid);
+                        patronage.entry(subject).or_default().add(job.payment.payer, outcome.paid);
                     }
                 }
                 None => check
@@ -138,11 +138,11 @@ fn check_outcome(check: &mut Check, standings: &mut Standings, outcome: &Outcome
 fn check_against_job(check: &mut Check, people: &Registrations, job: &Job, outcome: &Outcome) {
     let Outcome { id, subject, .. } = *outcome;
     let ended_with = job.state.is_final() && job.worker() == Some(subject);
-    let passed_on = job.declined.contains(&subject);
+    let passed_on = job.candidates.declined.contains(&subject);
     check.require(ended_with || passed_on, || {
         format!("outcome {id} is about job {}, which {subject} never finished or lost", job.id)
     });
-    let hirer = match job.requester {
+    let hirer = match job.request.requester {
         Requester::Agent(agent) => Some(agent),
         Requester::Guest(_) => None,
     };
@@ -151,7 +151,7 @@ fn check_against_job(check: &mut Check, people: &Registrations, job: &Job, outco
     });
     let owner = people.agents.get(&subject).map(|person| person.owner);
     let blamed = outcome.ok || outcome.cause.is_some_and(Cause::is_worker_failure);
-    let between_owners = job.payer.is_none() || job.payer != owner;
+    let between_owners = job.payment.payer.is_none() || job.payment.payer != owner;
     check.require(outcome.counted == (blamed && between_owners), || match between_owners {
         true => format!("outcome {id}: counted is {}, against its cause", outcome.counted),
         false => format!("outcome {id} is counted within one owner"),

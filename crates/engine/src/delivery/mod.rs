@@ -258,7 +258,7 @@ impl Deliverer {
 pub fn encoding_protocol(engine: &Engine, push: &Delivery, job: Option<&Job>) -> Option<Protocol> {
     let home = |id| engine.with_world(|world| world.agent(id).map(|agent| agent.home));
     match push.kind {
-        NoticeKind::Ended { .. } => job.map(|job| job.origin),
+        NoticeKind::Ended { .. } => job.map(|job| job.request.origin),
         _ => push.to.and_then(home),
     }
 }
@@ -282,7 +282,7 @@ pub async fn load_message_text(engine: &Engine, push: &Delivery) -> Option<Deliv
 /// The priority of the job that a delivery is about.
 fn priority(world: &World, push: &Delivery) -> u8 {
     let job = push.kind.job().and_then(|job| world.job(job));
-    job.map_or(rialto_core::job::DEFAULT_PRIORITY, |job| job.priority)
+    job.map_or(rialto_core::job::DEFAULT_PRIORITY, |job| job.request.priority)
 }
 
 /// Signs a request to an agent and sends it.

@@ -66,8 +66,8 @@ impl Engine {
             walk_back(reader, from.map(RowKey::Job), limit, |row| {
                 let Row::Job(job) = row else { return None };
                 let before = match side {
-                    JobRole::Requester => job.previous_requested,
-                    JobRole::Worker => job.previous_worked,
+                    JobRole::Requester => job.links.previous_requested,
+                    JobRole::Worker => job.links.previous_worked,
                 };
                 let shown = job.state != rialto_core::job::State::Withdrawn;
                 let (bytes, before) =

@@ -9,8 +9,6 @@ mod inboxes;
 mod jobs;
 mod lane;
 mod live_inboxes;
-#[cfg(any(test, feature = "testkit"))]
-mod manual_lane;
 mod notifier;
 mod reader_pool;
 mod start;
@@ -43,10 +41,10 @@ pub use history::{HistoryPage, JobRole};
 use inboxes::SeekPoints;
 pub use live_inboxes::InboxSubscription;
 use live_inboxes::LiveInboxes;
-#[cfg(any(test, feature = "testkit"))]
-pub use manual_lane::ManualLane;
 use notifier::Notifier;
 use reader_pool::ReaderPool;
+#[cfg(any(test, feature = "testkit"))]
+pub use start::ManualLane;
 pub use start::{EngineParts, RunningEngine};
 use watchers::Watchers;
 pub use watchers::{WatchFilter, Watcher, WatcherEvents as WatchedNews};

@@ -107,7 +107,7 @@ impl Notifier {
                     }
                 }
                 // Waiters for progress or for work check the state themselves.
-                let asks = |job: &Job| match job.requester {
+                let asks = |job: &Job| match job.request.requester {
                     Requester::Agent(agent) => Some(agent),
                     Requester::Guest(_) => None,
                 };

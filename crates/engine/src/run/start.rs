@@ -18,7 +18,7 @@ use super::live_inboxes::LiveInboxes;
 use super::notifier::Notifier;
 use super::reader_pool::ReaderPool;
 use super::timers::{Timers, run_timer};
-use super::{Engine, Inner, LANE_QUEUE_MAX};
+use super::{Engine, Inner, LANE_QUEUE_MAX, LaneMessage};
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::random::RandomSource;
@@ -149,4 +149,26 @@ fn check_newest_rows(world: &World, store: &mut dyn Store) -> Result<(), StoreEr
         }
     }
     Ok(())
+}
+
+// A lane without its thread, for simulations: the caller decides when a batch runs, and so which
+// command is first and which commands share a batch.
+
+/// A lane that runs only when called. Dropping it simulates a crash: pending commands get no
+/// answer.
+pub struct ManualLane {
+    lane: Lane,
+}
+
+impl ManualLane {
+    /// Reads the store, as `Engine::start` does, and runs nothing.
+    pub fn start(setup: EngineParts) -> Result<(Engine, Self), StoreError> {
+        let (engine, lane, _) = assemble(setup)?;
+        Ok((engine, Self { lane }))
+    }
+
+    /// Fires what is due and runs the whole queue as one batch. False once the lane has ended.
+    pub fn run_batch(&mut self) -> bool {
+        self.lane.run_batch(LaneMessage::Wake).is_some()
+    }
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
 use http::request::Parts;
 use http::{HeaderValue, Method};
 use rialto_protocols::adapter::api::{Api, ServedOperation, default_origins};
@@ -215,11 +217,15 @@ impl Route<'_> {
                 let error_response = |error| self.api.error_response(error);
                 let bytes = read_body(body).await.map_err(error_response)?;
                 let operation = self.recognize(several, &bytes)?;
-                if bytes.len() > operation.body_limit {
-                    let limit = operation.body_limit;
-                    return Err(operation.api.error_response(EdgeError::TooLarge { limit }));
-                }
-                body = Body::from(bytes);
+                let limit = operation.body_limit;
+                body = if bytes.len() > limit {
+                    // The operation refuses its caller first, if it has a reason to.
+                    Body::from_stream(stream::iter([Err::<Bytes, _>(EdgeError::TooLarge {
+                        limit,
+                    })]))
+                } else {
+                    Body::from(bytes)
+                };
                 operation
             }
         };

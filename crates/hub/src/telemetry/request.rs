@@ -27,7 +27,7 @@ pub struct CompletedRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MethodLabel(&'static str);
 
-/// The path template of an operation, such as `/registry/agents/{id}`.
+/// The path template of an operation, such as `/v1/agents/{id}`.
 #[derive(Clone)]
 pub struct RouteLabel(Option<Arc<str>>);
 

@@ -32,7 +32,7 @@ pub struct Problem {
     /// The invalid field: a JSON pointer, `?name` of a query parameter, or the name of a header.
     pub field: Option<String>,
     /// JSON text with a valid value of the field.
-    pub example: Option<&'static str>,
+    pub example: Option<Cow<'static, str>>,
     pub request_id: Option<String>,
 }
 
@@ -154,7 +154,7 @@ impl IntoResponse for Problem {
             retryable: self.retryable,
             retry_after_seconds: self.retry_after_seconds,
             field: self.field.as_deref(),
-            example: self.example.map(raw_json::verbatim),
+            example: self.example.as_deref().map(raw_json::verbatim),
             request_id: self.request_id.as_deref(),
         };
         let text = serde_json::to_vec(&shown).unwrap_or_default();
@@ -169,7 +169,7 @@ impl IntoResponse for Problem {
             // RFC 9110 section 15.5.2: a 401 names the authentication scheme.
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        // The middleware rewrites the body with the request id.
+        // `V1Api` rewrites the body with the request id.
         answer.extensions_mut().insert(self);
         answer
     }

@@ -101,17 +101,36 @@ impl ServedOperation {
     /// The path of a request, relative to the API where its operations are declared that way: the
     /// same under the prefix and at the root.
     pub fn relative_path<'p>(&self, path: &'p str) -> &'p str {
-        let Some(protocol) = self.info.protocol else { return path };
-        let rest = path.strip_prefix('/').and_then(|rest| rest.strip_prefix(protocol.as_str()));
-        match rest {
-            Some("") => "/",
-            Some(rest) if rest.starts_with('/') => rest,
-            _ => path,
-        }
+        self.info.protocol.map_or(path, |protocol| without_prefix(protocol.as_str(), path))
+    }
+}
+
+fn without_prefix<'p>(prefix: &str, path: &'p str) -> &'p str {
+    match path.strip_prefix('/').and_then(|rest| rest.strip_prefix(prefix)) {
+        Some("") => "/",
+        Some(rest) if rest.starts_with('/') => rest,
+        _ => path,
     }
 }
 
 /// The origins that may call what is not a public read.
 pub fn default_origins(api: &dyn Api) -> AllowedOrigins {
     if api.allows_any_origin() { AllowedOrigins::AnyIfPublished } else { AllowedOrigins::Own }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_prefix;
+
+    #[test]
+    fn a_path_is_the_same_under_the_prefix_and_at_the_root() {
+        for (path, relative) in [
+            ("/some/jobs", "/jobs"),
+            ("/jobs", "/jobs"),
+            ("/some", "/"),
+            ("/something/jobs", "/something/jobs"),
+        ] {
+            assert_eq!(without_prefix("some", path), relative, "{path}");
+        }
+    }
 }

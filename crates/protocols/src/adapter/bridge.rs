@@ -19,10 +19,10 @@ pub fn bridge_of_agent(agent: &Agent) -> String {
 
 /// The requester the hub writes for. A guest has no proven name.
 pub fn bridge_of_requester(world: &World, job: &Job) -> String {
-    let agent = match job.requester {
+    let agent = match job.request.requester {
         Requester::Agent(agent) => world.agent(agent),
         Requester::Guest(_) => None,
     };
-    let guest = || ObjectWriter::new().text("protocol", job.origin.as_str()).finish();
+    let guest = || ObjectWriter::new().text("protocol", job.request.origin.as_str()).finish();
     agent.map_or_else(guest, |agent| bridge_of_agent(agent))
 }

@@ -1,12 +1,22 @@
 //! Authenticates a caller by the key in its header, looked up by its hash.
 
+use std::convert::Infallible;
+
+use axum::extract::{FromRef, FromRequestParts};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
+use axum::response::Response;
 use rialto_core::agent::key::{Holder, KeyHash};
+use rialto_core::command::Actor;
 use rialto_core::id::AgentId;
-use rialto_engine::Engine;
+use rialto_core::idempotency::Principal;
 use rialto_engine::keys::{Key, KeyPrefix, hashes_equal, parse_bearer};
+use rialto_engine::{Engine, Idempotency};
+
+use super::idempotency::{self, RequestIdempotency};
+use super::request::MatchedOperation;
+use super::{HubContext, OperationInfo};
 
 /// The caller, as far as a key proves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +62,10 @@ impl Credential {
     }
 
     fn look_up(engine: &Engine, headers: &HeaderMap) -> Self {
-        let Some(header) = headers.get(AUTHORIZATION) else {
+        if !headers.contains_key(AUTHORIZATION) {
             return Self { caller: Ok(Caller::Anonymous), key: None };
-        };
-        let key = header.to_str().ok().and_then(parse_bearer).and_then(Key::parse);
+        }
+        let PresentedKey(key) = PresentedKey::of(headers);
         let Some(key) = key.map(|key| CallerKey { hash: key.hash(), prefix: key.prefix() }) else {
             return Self { caller: Err(KeyRejection::Unknown), key: None };
         };
@@ -86,4 +96,108 @@ impl Caller {
         }
         Ok(caller)
     }
+}
+
+/// The presented key, for streams that end with it and for answers that repeat it.
+pub struct PresentedKey(pub Option<Key>);
+
+impl PresentedKey {
+    fn of(headers: &HeaderMap) -> Self {
+        let header = headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok());
+        Self(header.and_then(parse_bearer).and_then(Key::parse))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for PresentedKey {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::of(&parts.headers))
+    }
+}
+
+/// The state of a protocol whose callers authenticate with keys.
+pub trait AcceptsKeys {
+    /// The response to a key that is rejected, or missing where one is needed.
+    fn key_error(&self, rejection: KeyRejection, operation: &OperationInfo) -> Response;
+
+    /// Whether the identity that a request without a key claims is accepted.
+    fn is_open(&self) -> bool {
+        false
+    }
+}
+
+/// Any caller, with a valid key or none. A bad key is refused before the body is read.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionalCaller {
+    pub caller: Caller,
+    open: bool,
+    pub idempotency: Option<Idempotency>,
+    /// Where the caller's idempotency records are counted.
+    pub principal: Principal,
+}
+
+impl OptionalCaller {
+    /// Whether the identity in the request is accepted without proof.
+    pub fn is_open(&self) -> bool {
+        self.open && self.caller == Caller::Anonymous
+    }
+
+    pub fn is_operator(&self) -> bool {
+        self.caller == Caller::Operator
+    }
+
+    /// The actor of a registration.
+    pub fn actor(&self) -> Actor {
+        match self.caller {
+            Caller::Anonymous if self.open => Actor::OpenRegistration,
+            Caller::Anonymous => Actor::Anonymous,
+            Caller::Agent(id) | Caller::FormerAgent(id) => Actor::Agent(id),
+            Caller::Operator => Actor::Operator,
+        }
+    }
+
+    /// The caller, if it has a key or the protocol is open.
+    pub fn known(self) -> Result<KnownCaller, KeyRejection> {
+        match self.caller {
+            Caller::Anonymous if !self.open => Err(KeyRejection::Unknown),
+            Caller::FormerAgent(_) => Err(KeyRejection::Unknown),
+            _ => Ok(KnownCaller(self)),
+        }
+    }
+}
+
+/// A caller with a key, or one whose claimed identity is accepted.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownCaller(pub OptionalCaller);
+
+impl<S: AcceptsKeys + Sync> FromRequestParts<S> for OptionalCaller
+where
+    HubContext: FromRef<S>,
+{
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        let caller = Caller::authenticate(&HubContext::from_ref(state).engine, parts);
+        let caller = caller.map_err(|rejection| key_error(state, parts, rejection))?;
+        let idempotency = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
+        let principal = idempotency::principal(caller, &parts.extensions);
+        Ok(Self { caller, open: state.is_open(), idempotency, principal })
+    }
+}
+
+impl<S: AcceptsKeys + Sync> FromRequestParts<S> for KnownCaller
+where
+    HubContext: FromRef<S>,
+{
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        let caller = OptionalCaller::from_request_parts(parts, state).await?;
+        caller.known().map_err(|rejection| key_error(state, parts, rejection))
+    }
+}
+
+fn key_error(state: &impl AcceptsKeys, parts: &Parts, rejection: KeyRejection) -> Response {
+    state.key_error(rejection, &MatchedOperation::of(&parts.extensions).operation.info)
 }

@@ -147,12 +147,12 @@ pub fn set_job_header(response: &mut Response, job: impl Into<Option<Uuid>>) {
 pub fn skill_name(world: &World, job: &Job) -> String {
     let worker = job.worker().and_then(|worker| world.agent(worker));
     let skill = worker.and_then(|worker| worker.skill_for(job));
-    skill.map_or_else(|| job.skill.clone(), |skill| skill.name.clone())
+    skill.map_or_else(|| job.request.skill.clone(), |skill| skill.name.clone())
 }
 
 /// The requester's name in a protocol.
 pub fn requester_name(world: &World, job: &Job, protocol: Protocol) -> String {
-    match &job.requester {
+    match &job.request.requester {
         Requester::Agent(id) => world.alias_of(*id, protocol).unwrap_or_default().to_owned(),
         Requester::Guest(name) => name.clone(),
     }

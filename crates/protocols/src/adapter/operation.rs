@@ -202,7 +202,7 @@ pub const EVENT_STREAM: &str = "text/event-stream";
 pub fn get<S, H, T>(path: &str, access: Access, handler: H) -> Operation<S>
 where
     S: Send + Sync + 'static,
-    H: Handler<T, S>,
+    H: Handler<T, S, Future = ResponseFuture>,
 {
     Operation::new("GET", path, access, handler)
 }
@@ -211,7 +211,7 @@ where
 pub fn post<S, H, T>(path: &str, access: Access, handler: H) -> Operation<S>
 where
     S: Send + Sync + 'static,
-    H: Handler<T, S>,
+    H: Handler<T, S, Future = ResponseFuture>,
 {
     Operation::new("POST", path, access, handler)
 }
@@ -220,7 +220,7 @@ where
 pub fn put<S, H, T>(path: &str, access: Access, handler: H) -> Operation<S>
 where
     S: Send + Sync + 'static,
-    H: Handler<T, S>,
+    H: Handler<T, S, Future = ResponseFuture>,
 {
     Operation::new("PUT", path, access, handler)
 }
@@ -229,7 +229,7 @@ where
 pub fn delete<S, H, T>(path: &str, access: Access, handler: H) -> Operation<S>
 where
     S: Send + Sync + 'static,
-    H: Handler<T, S>,
+    H: Handler<T, S, Future = ResponseFuture>,
 {
     Operation::new("DELETE", path, access, handler)
 }
@@ -237,7 +237,7 @@ where
 impl<S: Send + Sync + 'static> Operation<S> {
     fn new<H, T>(method: &'static str, path: &str, access: Access, handler: H) -> Self
     where
-        H: Handler<T, S>,
+        H: Handler<T, S, Future = ResponseFuture>,
     {
         let info = OperationInfo {
             protocol: None,
@@ -258,9 +258,7 @@ impl<S: Send + Sync + 'static> Operation<S> {
             responses: Vec::new(),
             more_errors: Vec::new(),
         };
-        let call = move |state, request| -> ResponseFuture {
-            Box::pin(handler.clone().call(request, state))
-        };
+        let call = move |state, request| handler.clone().call(request, state);
         Self { info, at_root: false, handler: Arc::new(call) }
     }
 
@@ -413,4 +411,50 @@ pub fn bind_operations<S: Clone + Send + Sync + 'static>(
 ) -> Vec<Operation<()>> {
     let placed = place_operations(protocol, table).into_iter();
     placed.map(|operation| operation.with_state(state.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROTOCOL: Protocol = Protocol::new("some");
+
+    fn table() -> Vec<Operation<()>> {
+        vec![
+            get("/agents/{id}", Access::Public, async || "shown").at_root(),
+            post("/sign-up", Access::Register, async || "registered"),
+            post("", Access::Signed, async || "signed"),
+            post("/rpc", Access::AnyAgent, async || "called").rpc_method("things/list"),
+            delete("/agents/{id}", Access::Agent, async || "removed"),
+        ]
+    }
+
+    #[test]
+    fn an_operation_is_served_under_the_prefix_and_where_it_says_so_at_the_root() {
+        let paths: Vec<String> =
+            describe_operations(PROTOCOL, table()).into_iter().map(|info| info.path).collect();
+        let expected = ["/some/agents/{id}", "/agents/{id}", "/some/sign-up", "/some", "/some/rpc"];
+        assert_eq!(paths[..5], expected);
+    }
+
+    #[test]
+    fn access_decides_rate_class_and_idempotency() {
+        use RateClass::{Read, Register, Signed, Write};
+        let rules: Vec<_> = table()
+            .into_iter()
+            .map(|operation| (operation.info.rate, operation.info.takes_idempotency_key))
+            .collect();
+        let expected =
+            [(Read, false), (Register, true), (Signed, false), (Write, true), (Write, false)];
+        assert_eq!(rules, expected);
+    }
+
+    #[test]
+    fn ids_are_made_of_method_and_path() {
+        let ids: Vec<_> =
+            describe_operations(PROTOCOL, table()).iter().map(OperationInfo::id).collect();
+        assert_eq!(ids[0], "get_some_agents_id");
+        assert_eq!(ids[2], "post_some_sign_up");
+        assert_eq!(ids[4], "post_some_rpc_things_list");
+    }
 }

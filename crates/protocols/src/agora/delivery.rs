@@ -209,7 +209,7 @@ impl JobEnvelopeWriter<'_> {
     /// requester chooses.
     fn winning(&self) -> Option<&Offer> {
         let own = |offer: &&Offer| offer.by == self.pen.reader && !offer.name.is_empty();
-        let mut own = self.job.offers.iter().filter(own);
+        let mut own = self.job.candidates.offers.iter().filter(own);
         match self.job.selection {
             Selection::Auction { .. } => own.min_by_key(|offer| offer.price),
             Selection::Offers => own.next_back(),
@@ -218,23 +218,23 @@ impl JobEnvelopeWriter<'_> {
     }
 
     fn offer_at(&self, place: u32) -> Option<&Offer> {
-        self.job.offers.get(usize::try_from(place).ok()?)
+        self.job.candidates.offers.get(usize::try_from(place).ok()?)
     }
 
     /// A REQUEST for a job of another protocol, signed with the key that the hub holds for the
     /// requester.
     fn request(&self) -> Option<WrittenEnvelope> {
         let job = self.job;
-        let Requester::Agent(requester) = job.requester else { return None };
+        let Requester::Agent(requester) = job.request.requester else { return None };
         let resource = self.resource();
         // The time in which the worker must respond. The same each time the notice is read.
-        let left = job.deadline.since(self.pen.notice.at).min(job.lease);
+        let left = job.request.deadline.since(self.pen.notice.at).min(job.request.lease);
         let timeout = left.0.clamp(1, TIMEOUT_MAX.0);
         let bid = job.max_payment();
         let budget = (!bid.is_zero()).then(|| ObjectWriter::new().credits("max", bid).finish());
         let payload = ObjectWriter::new()
             .text("resource", &resource)
-            .raw("params", &signable_object(&job.input, "input"))
+            .raw("params", &signable_object(&job.request.input, "input"))
             .maybe_raw("budget", budget.as_deref())
             .integer("timeout", timeout)
             .finish();
@@ -250,7 +250,7 @@ impl JobEnvelopeWriter<'_> {
             Some(directory::resource_of_skill(agent.home, agent.skill_for(job)?))
         };
         let listed = self.pen.context.engine.with_world(listed);
-        listed.unwrap_or_else(|| directory::resource_from_name(&job.skill))
+        listed.unwrap_or_else(|| directory::resource_from_name(&job.request.skill))
     }
 
     fn offer(&self, offer: &Offer) -> Option<WrittenEnvelope> {
@@ -266,7 +266,7 @@ impl JobEnvelopeWriter<'_> {
 
     /// The hub accepts a price for a requester whose protocol cannot do so (B9).
     fn accept(&self, offer: &Offer) -> Option<WrittenEnvelope> {
-        let Requester::Agent(requester) = self.job.requester else { return None };
+        let Requester::Agent(requester) = self.job.request.requester else { return None };
         let payload = ObjectWriter::new().text("offer_id", &offer.name).finish();
         self.pen.held(requester, MessageType::Accept, self.pen.name(), &payload)
     }

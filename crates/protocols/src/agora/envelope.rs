@@ -146,7 +146,7 @@ async fn act(
             .and_then(|_| context.write_limiter.count_new_sender(way.peer).err())
     });
     let hindrance = match limited {
-        Some(error) => Some(too_often(context, &proven, &error)),
+        Some(error) => Some(too_often(context, &proven, error)),
         None => ordered.err(),
     };
     // An envelope that was sent before gets its earlier answer or refusal first (R73).
@@ -289,7 +289,7 @@ async fn find_unfit(context: &AgoraContext, signed_order: &mut SignedOrder) {
 
 /// The error for a sender above its rate limit: wait, unless the receiver has blocked it and
 /// waiting does not help.
-fn too_often(context: &AgoraContext, proven: &ProvenEnvelope<'_>, error: &EdgeError) -> Failure {
+fn too_often(context: &AgoraContext, proven: &ProvenEnvelope<'_>, error: EdgeError) -> Failure {
     let to = proven.recipient().and_then(|to| translate::agent_of_key(context, to));
     let by = translate::agent_of_key(context, proven.proof.key);
     let blocked = context.engine.with_world(|world| {

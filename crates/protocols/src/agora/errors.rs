@@ -172,7 +172,7 @@ pub fn error_info() -> ErrorInfo {
 }
 
 /// The failure for a refusal of the edge.
-pub fn from_edge(error: &EdgeError) -> Failure {
+pub fn from_edge(error: EdgeError) -> Failure {
     match error {
         EdgeError::NotFound => Failure::new(Code::NotFound, "no such path"),
         EdgeError::MethodNotAllowed => {
@@ -191,7 +191,7 @@ pub fn from_edge(error: &EdgeError) -> Failure {
             Failure { http_status: 413, ..Failure::bad_request(message) }
         }
         EdgeError::TooManyRequests { retry_after_seconds } => {
-            let seconds = u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX);
+            let seconds = u32::try_from(retry_after_seconds).unwrap_or(u32::MAX);
             Failure::rate_limited("too many messages; retry later", seconds)
         }
         EdgeError::Overloaded => {

@@ -75,7 +75,7 @@ impl JobMessages for AgoraContext {
         let job = shown.job;
         let turn = job.assignment?;
         // Within its own protocol, an envelope is forwarded unchanged (B3).
-        if job.origin == ID {
+        if job.request.origin == ID {
             return Some(self.request_sent(shown));
         }
         let told = shown.start.cloned().unwrap_or(Notice {
@@ -142,7 +142,7 @@ impl FieldMap for AgoraFieldMap {
     }
 
     fn evidence(&self, job: &Job) -> Option<String> {
-        restore_envelope(&job.meta, &job.input).filter(|_| job.origin == ID)
+        restore_envelope(&job.request.meta, &job.request.input).filter(|_| job.request.origin == ID)
     }
 
     fn read_request(
@@ -194,8 +194,8 @@ impl FieldMap for AgoraFieldMap {
 /// The envelope of a job that has no stored one, reconstructed from the job.
 fn bare(job: &Job) -> String {
     let payload = ObjectWriter::new()
-        .text("resource", &directory::resource_from_name(&job.skill))
-        .raw("params", &job.input);
+        .text("resource", &directory::resource_from_name(&job.request.skill))
+        .raw("params", &job.request.input);
     ObjectWriter::new()
         .text("id", &foreign_id(job))
         .raw("payload", &payload.finish())

@@ -221,7 +221,7 @@ mod adapter {
         }
 
         fn error_response(&self, error: EdgeError) -> Response {
-            errors::error_response(self, &errors::from_edge(&error), None)
+            errors::error_response(self, &errors::from_edge(error), None)
         }
 
         fn body_max(&self) -> usize {

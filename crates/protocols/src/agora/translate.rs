@@ -303,10 +303,10 @@ pub fn agent_of_key(context: &AgoraContext, key: PublicKey) -> Option<AgentId> {
 
 /// The id of a request for its parties in this protocol.
 pub fn foreign_id(job: &Job) -> Cow<'_, str> {
-    if job.origin != ID {
+    if job.request.origin != ID {
         return job.uuid.to_string().into();
     }
-    job.foreign_id.split_once('/').map_or(&*job.foreign_id, |(_, id)| id).into()
+    job.request.foreign_id.split_once('/').map_or(&*job.request.foreign_id, |(_, id)| id).into()
 }
 
 /// The state of a request in this protocol's terms.

@@ -48,7 +48,7 @@ fn copies<'d>(draft: &'d Draft<'_>, notices: &[Arc<Notice>]) -> HashMap<&'d str,
         if let NoticeKind::Assigned { job, .. } = notice.news
             && let Some(job) = draft.job(job)
         {
-            *copies.entry(task::base_task_id(&job.foreign_id)).or_insert(0) += 1;
+            *copies.entry(task::base_task_id(&job.request.foreign_id)).or_insert(0) += 1;
         }
     }
     copies
@@ -65,7 +65,8 @@ fn notice_message(
     let to = auth::agent_address(draft, reader);
     match notice.news {
         NoticeKind::Assigned { .. } => {
-            let copies = copies.get(task::base_task_id(&job.foreign_id)).copied().unwrap_or(1);
+            let copies =
+                copies.get(task::base_task_id(&job.request.foreign_id)).copied().unwrap_or(1);
             let shown = task::task_record(draft, job, false);
             Some(OutgoingMessage::assignment(task::dialect(job), &to, &shown, copies))
         }
@@ -112,7 +113,9 @@ pub fn end_message(lookup: &impl AgentLookup, job: &Job, to: &str) -> Option<Out
         State::Failed if is_named(job) && was_refused(job, cause) => TaskNotice::TaskUnassigned,
         State::Failed if cause == Some(Cause::Policy) => TaskNotice::TaskUnassigned,
         // No response counts as a decline, and there is no other agent to ask (R42, R62).
-        State::Expired if is_named(job) && job.ended_at.is_some_and(|at| at < job.deadline) => {
+        State::Expired
+            if is_named(job) && job.ended_at.is_some_and(|at| at < job.request.deadline) =>
+        {
             TaskNotice::TaskUnassigned
         }
         State::Failed if is_named(job) => TaskNotice::TaskFailed,

@@ -95,7 +95,7 @@ struct ListPage {
 
 fn waiting(context: &ClaraContext, after: u64) -> ListPage {
     let jobs: Vec<Arc<Job>> = context.engine.with_world(|world| {
-        let ours = world.queued_jobs().filter(|job| job.origin == ID && job.id.0 > after);
+        let ours = world.queued_jobs().filter(|job| job.request.origin == ID && job.id.0 > after);
         ours.take(QUEUE_MAX + 1).cloned().collect()
     });
     let (mut texts, mut budget, mut last) = (Vec::new(), ByteBudget::new(PAGE_BYTES), after);
@@ -153,7 +153,8 @@ async fn some(
             let mut budget = ByteBudget::new(TASKS_BYTES);
             let held = |job: &&Arc<Job>| job.active_worker() == Some(*id) && is_public(&agent, job);
             let work = world.assigned_jobs(*id).filter(held);
-            let work = work.take_while(|job| budget.take(job.input.len())).cloned().collect();
+            let work =
+                work.take_while(|job| budget.take(job.request.input.len())).cloned().collect();
             Some(AgentListing { agent, agent_state, work, done: Vec::new(), asked: Vec::new() })
         });
         shown.collect()
@@ -174,8 +175,8 @@ async fn some(
                 if bytes >= PAGE_BYTES || rest == 0 && !histories.is_empty() {
                     break;
                 }
-                let done = history(reader, worked, &mut rest, |job| job.previous_worked)?;
-                let asked = history(reader, asked, &mut rest, |job| job.previous_requested)?;
+                let done = history(reader, worked, &mut rest, |job| job.links.previous_worked)?;
+                let asked = history(reader, asked, &mut rest, |job| job.links.previous_requested)?;
                 bytes += done.iter().chain(&asked).map(|job| job.content_bytes()).sum::<usize>();
                 histories.push((done, asked));
             }
@@ -218,7 +219,7 @@ fn history(
 
 /// Jobs of a bridged agent for requesters of its own protocol are not shown here (R20).
 fn is_public(agent: &Agent, job: &Job) -> bool {
-    agent.home == ID || job.origin == ID
+    agent.home == ID || job.request.origin == ID
 }
 
 /// The tasks that an agent declined. Until an auction closes, its declines are secret (R77).

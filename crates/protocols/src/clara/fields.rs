@@ -170,13 +170,13 @@ fn posted(message: &IncomingMessage<'_>) -> MessageView {
 fn bare(context: &HubContext, job: &Job) -> MessageView {
     let meta = TaskMeta::of(job).unwrap_or_default();
     let owner = context.engine.with_world(|world| task::requester_address(world, job));
-    let target = match (&job.requester, job.selection) {
+    let target = match (&job.request.requester, job.selection) {
         (Requester::Agent(_), Selection::Direct(agent)) => {
             context.engine.with_world(|world: &World| auth::agent_id(world, agent))
         }
         _ => None,
     };
-    let reward = format_price(job.budget);
+    let reward = format_price(job.payment.budget);
     let optional = [
         ("RedStone-Agent-Id", meta.requester_id.as_deref()),
         ("Context-Id", meta.context_id.as_deref()),
@@ -192,7 +192,7 @@ fn bare(context: &HubContext, job: &Job) -> MessageView {
     let given = optional.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let tags: Vec<_> = known.into_iter().chain(given).collect();
     let id = task::task_id(job);
-    written(&[("Id", &id), ("Owner", &owner)], &tags, &job.input, REGISTER_TASK)
+    written(&[("Id", &id), ("Owner", &owner)], &tags, &job.request.input, REGISTER_TASK)
 }
 
 /// A message of the market, without its number.

@@ -147,8 +147,9 @@ async fn next_query(
 }
 
 fn is_asked(job: &Job, agent: AgentId) -> bool {
-    let answered = job.declined.contains(&agent) || job.offers.iter().any(|one| one.by == agent);
-    job.state == State::Negotiating && job.invited.contains(&agent) && !answered
+    let answered = job.candidates.declined.contains(&agent)
+        || job.candidates.offers.iter().any(|one| one.by == agent);
+    job.state == State::Negotiating && job.candidates.invited.contains(&agent) && !answered
 }
 
 /// The oldest unread result for the sender.
@@ -250,7 +251,7 @@ async fn trace(
 fn traced(task_id: &str, job: &Job, trace: &str) -> String {
     let own = ObjectWriter::new()
         .text("id", task_id)
-        .integer("openedAt", job.opened_at.0)
+        .integer("openedAt", job.request.opened_at.0)
         .maybe_integer("endedAt", job.ended_at.map(|at| at.0));
     let members = Members::read(trace).map(|Members(members)| members).unwrap_or_default();
     members.iter().fold(own, |all, (name, value)| all.raw(name, value.get())).finish()

@@ -161,11 +161,11 @@ impl OrderRecordWriter {
     /// The list of tasks that still wait after the dispatch.
     fn dispatched(&self, step: &MarketStep<'_, '_>) -> OutgoingMessage {
         let draft = step.draft;
-        let ours = |job: &&Job| job.state == State::Queued && job.origin == ID;
+        let ours = |job: &&Job| job.state == State::Queued && job.request.origin == ID;
         let mut budget = ByteBudget::new(directory::PAGE_BYTES);
         let (mut shown, mut last, mut next) = (Vec::new(), 0, None);
         for job in draft.world.queued_jobs().filter_map(|job| draft.job(job.id)).filter(ours) {
-            if !budget.take(job.input.len() + job.meta.len()) {
+            if !budget.take(job.request.input.len() + job.request.meta.len()) {
                 next = Some(last);
                 break;
             }

@@ -37,7 +37,7 @@ pub struct TaskMeta {
 impl TaskMeta {
     /// Reads the data of a job of this market; `None` for other jobs.
     pub fn of(job: &Job) -> Option<Self> {
-        (job.origin == ID).then(|| serde_json::from_str(&job.meta).ok()).flatten()
+        (job.request.origin == ID).then(|| serde_json::from_str(&job.request.meta).ok()).flatten()
     }
 
     pub fn job_dialect(&self) -> Dialect {
@@ -47,10 +47,10 @@ impl TaskMeta {
 
 /// The public id of the task. Copies of one task share it (D22).
 pub fn task_id(job: &Job) -> String {
-    if job.origin != ID {
+    if job.request.origin != ID {
         return job.uuid.to_string();
     }
-    base_task_id(&job.foreign_id).to_owned()
+    base_task_id(&job.request.foreign_id).to_owned()
 }
 
 /// A task's id without its copy number.
@@ -68,21 +68,24 @@ pub fn task_record<'j>(lookup: &impl AgentLookup, job: &'j Job, open: bool) -> T
     let meta = TaskMeta::of(job).unwrap_or_default();
     let id = task_id(job);
     let worker = job.active_worker().or(job.worker());
-    let public = job.origin == ID || open;
-    let topic =
-        if meta.topic.is_empty() { topic_of_skill(&job.skill).to_owned() } else { meta.topic };
-    let requester_id = meta.requester_id.or_else(|| match &job.requester {
-        Requester::Agent(agent) if job.origin != ID => auth::agent_id(lookup, *agent),
+    let public = job.request.origin == ID || open;
+    let topic = if meta.topic.is_empty() {
+        topic_of_skill(&job.request.skill).to_owned()
+    } else {
+        meta.topic
+    };
+    let requester_id = meta.requester_id.or_else(|| match &job.request.requester {
+        Requester::Agent(agent) if job.request.origin != ID => auth::agent_id(lookup, *agent),
         _ => None,
     });
     TaskRecord {
         agent_id: worker.and_then(|worker| auth::agent_id(lookup, worker)).map(Into::into),
         requester: requester_address(lookup, job).into(),
-        reward: job.assignment.map_or(job.budget, |turn| turn.price),
+        reward: job.assignment.map_or(job.payment.budget, |turn| turn.price),
         strategy: Strategy::read(&meta.strategy).unwrap_or_default(),
-        payload: public.then_some(job.input.as_str()),
-        timestamp: job.opened_at,
-        block: job.market_orders_before + 1,
+        payload: public.then_some(job.request.input.as_str()),
+        timestamp: job.request.opened_at,
+        block: job.links.market_orders_before + 1,
         topic: topic.into(),
         context_id: meta.context_id.unwrap_or_else(|| id.clone()).into(),
         requester_id: requester_id.map(Into::into),
@@ -102,7 +105,7 @@ pub fn skill_of_topic(topic: &str) -> String {
 
 /// The requester's address.
 pub fn requester_address(lookup: &impl AgentLookup, job: &Job) -> String {
-    match &job.requester {
+    match &job.request.requester {
         Requester::Agent(agent) => auth::agent_address(lookup, *agent),
         Requester::Guest(name) => name.clone(),
     }
@@ -123,7 +126,7 @@ pub fn write_result_meta(recipient: &str) -> String {
 /// The recipient shown for a result: the one its sender named, otherwise its requester.
 fn recipient(lookup: &impl AgentLookup, job: &Job) -> String {
     let words = job.result.as_ref().and_then(|report| report.meta.as_deref());
-    let words = words.filter(|_| job.origin == ID);
+    let words = words.filter(|_| job.request.origin == ID);
     let said = words.and_then(|words| serde_json::from_str::<ResultMeta>(words).ok());
     said.map_or_else(|| requester_address(lookup, job), |words| words.recipient)
 }
@@ -137,9 +140,9 @@ pub fn task_result<'j>(lookup: &impl AgentLookup, job: &'j Job) -> Option<TaskRe
         agent_id: auth::agent_id(lookup, worker)?.into(),
         sender: auth::agent_address(lookup, worker).into(),
         recipient: recipient(lookup, job).into(),
-        result: output.filter(|_| job.origin == ID),
-        timestamp: job.ended_at.unwrap_or(job.opened_at),
-        block: job.market_orders_at_end + 1,
+        result: output.filter(|_| job.request.origin == ID),
+        timestamp: job.ended_at.unwrap_or(job.request.opened_at),
+        block: job.links.market_orders_at_end + 1,
     })
 }
 
@@ -155,11 +158,13 @@ pub fn task_query<'j>(
         id: task_id(job).into(),
         agent_id: auth::agent_id(lookup, agent)?.into(),
         requester: requester_address(lookup, job).into(),
-        max_reward: job.budget,
-        payload: (job.origin == ID).then_some(job.input.as_str()),
-        topic: meta.map_or_else(|| topic_of_skill(&job.skill).to_owned(), |meta| meta.topic).into(),
-        timestamp: job.opened_at,
-        block: job.market_orders_before + 1,
+        max_reward: job.payment.budget,
+        payload: (job.request.origin == ID).then_some(job.request.input.as_str()),
+        topic: meta
+            .map_or_else(|| topic_of_skill(&job.request.skill).to_owned(), |meta| meta.topic)
+            .into(),
+        timestamp: job.request.opened_at,
+        block: job.links.market_orders_before + 1,
         closes_at,
     })
 }
@@ -191,8 +196,8 @@ impl ItemWithoutPayload {
 
 /// The item that registered a task, byte for byte; `None` for tasks without a stored item.
 pub fn signed_item(job: &Job) -> Option<Vec<u8>> {
-    let bytes = TaskMeta::of(job)?.item?.whole(&job.input)?;
-    let is_it = |item: Item<'_>| item.id().to_string() == base_task_id(&job.foreign_id);
+    let bytes = TaskMeta::of(job)?.item?.whole(&job.request.input)?;
+    let is_it = |item: Item<'_>| item.id().to_string() == base_task_id(&job.request.foreign_id);
     Item::read(&bytes).is_ok_and(is_it).then_some(bytes)
 }
 

@@ -386,7 +386,7 @@ async fn result(
         cause: None,
         text: None,
         // Only requesters of this market read it.
-        meta: order.recipient.filter(|_| job.origin == ID).map(task::write_result_meta),
+        meta: order.recipient.filter(|_| job.request.origin == ID).map(task::write_result_meta),
         // Every message is unique, so a second result never counts as a repeat of the first (R49).
         content: Digest::of(&[context.engine.random().new_uuid().as_bytes()]),
     }));
@@ -422,7 +422,7 @@ async fn offer(
         task_id: order.task_id.to_owned(),
         agent_id: order.agent_id.to_owned(),
         fee: order.fee,
-        reward: job.budget,
+        reward: job.payment.budget,
     };
     Ok((MarketOrder::Offer { job: JobRef::Id(job.id), by, price: order.fee }, reply))
 }

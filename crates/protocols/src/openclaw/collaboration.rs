@@ -31,8 +31,9 @@ pub struct Ids {
 
 /// The ids of a job. A job from another protocol uses the hub's own (B10).
 pub fn ids(job: &Job) -> Ids {
-    let collaboration_id = job.worker_job_id.unwrap_or(job.uuid);
-    let own = (job.origin == ID).then(|| ijson::read(job.meta.as_bytes()).ok()).flatten();
+    let collaboration_id = job.acceptance.worker_job_id.unwrap_or(job.uuid);
+    let own =
+        (job.request.origin == ID).then(|| ijson::read(job.request.meta.as_bytes()).ok()).flatten();
     let id = |name| own.as_ref().and_then(|json| wire::read_uuid(json.get(name)?));
     Ids {
         request_id: id("request_id").unwrap_or(job.uuid),
@@ -43,7 +44,7 @@ pub fn ids(job: &Job) -> Ids {
 
 /// The state of a collaboration.
 pub fn state(job: &Job) -> State {
-    let accepted = job.accepted_at.is_some();
+    let accepted = job.acceptance.accepted_at.is_some();
     match job.state {
         JobState::Deferred { .. } if !accepted => State::Deferred,
         JobState::Assigned | JobState::Running | JobState::Deferred { .. } if accepted => {
@@ -79,12 +80,14 @@ pub fn is_responder(job: &Job, agent: AgentId) -> bool {
 
 /// The request as its requester wrote it, or for another protocol an equivalent one.
 pub fn request(context: &OpenclawContext, job: &Job) -> String {
-    if job.origin == ID
-        && let Ok(meta) = ijson::read(job.meta.as_bytes())
+    if job.request.origin == ID
+        && let Ok(meta) = ijson::read(job.request.meta.as_bytes())
     {
-        return ObjectWriter::copy_without(&meta, &[]).raw("input_data", &job.input).finish();
+        return ObjectWriter::copy_without(&meta, &[])
+            .raw("input_data", &job.request.input)
+            .finish();
     }
-    let requester = match &job.requester {
+    let requester = match &job.request.requester {
         Requester::Agent(agent) => context.engine.with_world(|world| {
             let name = world.alias_of(*agent, ID)?;
             name.parse().ok()
@@ -96,14 +99,14 @@ pub fn request(context: &OpenclawContext, job: &Job) -> String {
         request_id,
         requester_agent_id: requester.unwrap_or(context.state.hub_id),
         capability_id: capability_id(context, job),
-        input_data: as_object(&job.input, "input").into(),
+        input_data: as_object(&job.request.input, "input").into(),
         idempotency_key: None,
-        deadline: Some(job.deadline),
+        deadline: Some(job.request.deadline),
         priority: None,
         responder_agent_id: None,
         budget: job.assignment.map(|turn| turn.price),
         correlation_id,
-        timestamp: job.opened_at,
+        timestamp: job.request.opened_at,
     };
     let bridge = context.engine.with_world(|world| bridge::bridge_of_requester(world, job));
     let bridge = ObjectWriter::new().raw(bridge::MEMBER, &bridge).finish();
@@ -124,7 +127,7 @@ pub fn capability_id(context: &OpenclawContext, job: &Job) -> String {
         let agent = world.agent(responder_agent(job)?)?;
         agent.skill_for(job).map(|skill| skill.name.clone())
     };
-    context.engine.with_world(own).unwrap_or_else(|| job.skill.clone())
+    context.engine.with_world(own).unwrap_or_else(|| job.request.skill.clone())
 }
 
 /// Wraps JSON that is not an object in one.
@@ -145,11 +148,11 @@ pub fn response(context: &OpenclawContext, job: &Job, at: Timestamp) -> Option<R
     };
     let answer = match (state(job), job.state) {
         (State::AwaitingResponse, _) => return None,
-        (_, JobState::Deferred { until }) if job.accepted_at.is_none() => {
+        (_, JobState::Deferred { until }) if job.acceptance.accepted_at.is_none() => {
             ResponseAnswer::Deferred { until }
         }
         (State::Rejected, _) => ResponseAnswer::Rejected(rejection(job)),
-        (State::Cancelled, _) if job.accepted_at.is_none() => {
+        (State::Cancelled, _) if job.acceptance.accepted_at.is_none() => {
             let text = "The request was cancelled before it was accepted";
             ResponseAnswer::Rejected(Rejection::new(Rejected::PolicyViolation, text))
         }
@@ -162,10 +165,10 @@ pub fn response(context: &OpenclawContext, job: &Job, at: Timestamp) -> Option<R
 
 /// The expected time of completion: from the worker, or else from the capability's duration.
 fn estimated_completion(context: &OpenclawContext, job: &Job) -> Option<Timestamp> {
-    if job.ready_at.is_some() || job.promised != job.wanted_by {
-        return job.ready_at.or(job.promised);
+    if job.acceptance.ready_at.is_some() || job.acceptance.promised != job.request.wanted_by {
+        return job.acceptance.ready_at.or(job.acceptance.promised);
     }
-    let accepted_at = job.accepted_at?;
+    let accepted_at = job.acceptance.accepted_at?;
     let worker = job.worker()?;
     let takes = context
         .engine
@@ -237,10 +240,10 @@ pub fn result(context: &OpenclawContext, job: &Job) -> Option<String> {
         request_id,
         responder_agent_id: responder_id(context, job),
         outcome,
-        execution_duration_ms: took.filter(|_| job.accepted_at.is_some()),
+        execution_duration_ms: took.filter(|_| job.acceptance.accepted_at.is_some()),
         completed_at: job.ended_at.filter(|_| !says_when),
         correlation_id,
-        timestamp: job.ended_at.unwrap_or(job.opened_at),
+        timestamp: job.ended_at.unwrap_or(job.request.opened_at),
     };
     let extra = said.map(|said| ObjectWriter::copy_without(&said, &OWN).finish());
     let unfit = unfit_output(job).map(|output| {

@@ -105,7 +105,8 @@ pub struct AgentSnapshot {
 impl AgentSnapshot {
     pub fn of(world: &World, agent: &Arc<Agent>, now: Timestamp) -> Option<Self> {
         let agent_state = world.agent_state(agent.id)?.clone();
-        let began = world.assigned_jobs(agent.id).filter_map(|job| job.accepted_at).max();
+        let began =
+            world.assigned_jobs(agent.id).filter_map(|job| job.acceptance.accepted_at).max();
         let said_at =
             || agent_state.status.as_ref().map_or(agent_state.presence.last_seen, |said| said.at);
         let since = began.unwrap_or_else(said_at);

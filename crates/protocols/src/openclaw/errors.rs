@@ -209,7 +209,7 @@ pub fn error_info() -> ErrorInfo {
 }
 
 /// The error for a refusal of the edge.
-pub fn from_edge(error: &EdgeError) -> Failure {
+pub fn from_edge(error: EdgeError) -> Failure {
     match error {
         EdgeError::NotFound => Failure::not_found("path"),
         EdgeError::MethodNotAllowed => {
@@ -226,7 +226,7 @@ pub fn from_edge(error: &EdgeError) -> Failure {
             Failure::new(Code::TooLarge, format!("the body has more than {limit} bytes"))
         }
         EdgeError::TooManyRequests { retry_after_seconds } => {
-            let seconds = u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX);
+            let seconds = u32::try_from(retry_after_seconds).unwrap_or(u32::MAX);
             Failure::rate_limited("too many messages; retry later", seconds)
         }
         EdgeError::Overloaded => {

@@ -65,9 +65,9 @@ impl JobMessages for OpenclawContext {
     fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let job = shown.job;
         job.worker()?;
-        let body = delivery::request_body(self, job, job.accepted_at.is_some());
+        let body = delivery::request_body(self, job, job.acceptance.accepted_at.is_some());
         let side = MessageView::from_json(ID, body, REQUEST);
-        Some(if job.origin == ID { side } else { side.expand_field("/meta") })
+        Some(if job.request.origin == ID { side } else { side.expand_field("/meta") })
     }
 
     fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {
@@ -86,7 +86,7 @@ impl JobMessages for OpenclawContext {
 
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let job = shown.job;
-        let at = job.ended_at.unwrap_or(job.opened_at);
+        let at = job.ended_at.unwrap_or(job.request.opened_at);
         let refused = || collaboration::response(self, job, at).map(|response| response.write());
         let body = collaboration::result(self, job).or_else(refused)?;
         Some(MessageView::from_json(ID, body, RESULT))
@@ -104,7 +104,7 @@ impl JobMessages for OpenclawContext {
 
 impl FieldMap for OpenclawFieldMap {
     fn extras(&self, job: &Job) -> Option<String> {
-        MessageView::from_json(ID, job.meta.clone(), REQUEST).extras()
+        MessageView::from_json(ID, job.request.meta.clone(), REQUEST).extras()
     }
 
     fn read_request(

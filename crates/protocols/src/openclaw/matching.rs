@@ -158,11 +158,15 @@ fn looks_fit(
     let now = context.engine.now();
     let decided = context.engine.with_world(|world| rialto_core::decide(world, command, now));
     match decided {
-        Ok((_, Answer::Job { job, .. })) => Ok(match (job.state, job.pending_assignment) {
-            (State::Deferred { .. }, Some(waits)) if waits.needs_approval => Readiness::Approved,
-            (State::Deferred { until }, _) => Readiness::Later(until),
-            _ => Readiness::Now,
-        }),
+        Ok((_, Answer::Job { job, .. })) => {
+            Ok(match (job.state, job.candidates.pending_assignment) {
+                (State::Deferred { .. }, Some(waits)) if waits.needs_approval => {
+                    Readiness::Approved
+                }
+                (State::Deferred { until }, _) => Readiness::Later(until),
+                _ => Readiness::Now,
+            })
+        }
         Ok(_) => Ok(Readiness::Now),
         Err(refusal) => Err(match refusal_error(context, agent, &refusal) {
             AskError::Rejected(why) => Unsuitable::Refused(why),

@@ -139,7 +139,7 @@ impl Api for OpenclawContext {
     }
 
     fn error_response(&self, error: EdgeError) -> Response {
-        errors::error_response(self, &errors::from_edge(&error))
+        errors::error_response(self, &errors::from_edge(error))
     }
 
     fn body_max(&self) -> usize {

@@ -127,7 +127,7 @@ fn read_result(job: &Job, answer: &HttpResponse) -> Result<ResultPost, String> {
     }
     let result = ResultPost::read(&answer.body)
         .map_err(|malformed| format!("the agent's response is not a valid result: {malformed}"))?;
-    let own = [job.foreign_id.as_str(), &job.uuid.to_string()];
+    let own = [job.request.foreign_id.as_str(), &job.uuid.to_string()];
     match result.job_id {
         Some(id) if !own.contains(&id.to_string().as_str()) => {
             Err("the agent's response names a different job".to_owned())

@@ -52,24 +52,24 @@ pub struct RegistryFieldMap;
 impl JobMessages for RegistryContext {
     fn request_sent(&self, shown: TracedJob<'_>) -> MessageView {
         let job = shown.job;
-        let rest: PassthroughMembers = serde_json::from_str(&job.meta).unwrap_or_default();
+        let rest: PassthroughMembers = serde_json::from_str(&job.request.meta).unwrap_or_default();
         let named = match job.selection {
             Selection::Direct(agent) => name(self, agent),
             _ => None,
         };
-        let orchestrator = match &job.requester {
+        let orchestrator = match &job.request.requester {
             Requester::Agent(agent) => name(self, *agent),
             Requester::Guest(name) => Some(name.clone()),
         };
         let known = ObjectWriter::new()
-            .text("job_id", &job.foreign_id)
+            .text("job_id", &job.request.foreign_id)
             .maybe_text("orchestrator_id", orchestrator.as_deref())
             .maybe_text("agent_id", named.as_deref())
-            .text("skill_name", &job.skill)
-            .raw("input_data", &job.input)
-            .raw("budget", translate::format_amount(job.budget).get())
+            .text("skill_name", &job.request.skill)
+            .raw("input_data", &job.request.input)
+            .raw("budget", translate::format_amount(job.payment.budget).get())
             .text("currency", CURRENCY)
-            .maybe_text("callback_url", job.callback.as_deref())
+            .maybe_text("callback_url", job.request.callback.as_deref())
             .maybe_text("timestamp_utc", rest.timestamp_utc.as_deref());
         let all = rest.more.iter().fold(known, |all, (name, value)| all.raw(name, value.get()));
         MessageView::from_json(ID, all.finish(), JOB)
@@ -79,7 +79,7 @@ impl JobMessages for RegistryContext {
         let job = shown.job;
         job.worker()?;
         let forwarded = self.engine.with_world(|world| translate::forward_job(self, world, job));
-        Some(forwarded_side(&forwarded, job.origin != ID))
+        Some(forwarded_side(&forwarded, job.request.origin != ID))
     }
 
     fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {
@@ -93,7 +93,7 @@ impl JobMessages for RegistryContext {
         let status = if report.ok { JobStatus::Success } else { JobStatus::Failure };
         let uuid = job.uuid.to_string();
         let said = ObjectWriter::new()
-            .text("job_id", if job.origin == ID { &job.foreign_id } else { &uuid })
+            .text("job_id", if job.request.origin == ID { &job.request.foreign_id } else { &uuid })
             .maybe_text("agent_id", job.worker().and_then(|id| name(self, id)).as_deref())
             .text("status", status.as_str())
             .maybe_raw("output_data", report.output.as_deref())
@@ -119,7 +119,7 @@ impl JobMessages for RegistryContext {
 
 impl FieldMap for RegistryFieldMap {
     fn extras(&self, job: &Job) -> Option<String> {
-        let rest: PassthroughMembers = serde_json::from_str(&job.meta).unwrap_or_default();
+        let rest: PassthroughMembers = serde_json::from_str(&job.request.meta).unwrap_or_default();
         (!rest.more.is_empty()).then(|| serde_json::to_string(&rest.more).ok()).flatten()
     }
 

@@ -230,7 +230,7 @@ pub fn result_body<'a>(world: &World, job: &'a Job) -> ResultBody<'a> {
     let text = report.and_then(|report| report.text.as_deref());
     let failed = status == JobStatus::Failure;
     ResultBody {
-        job_id: &job.foreign_id,
+        job_id: &job.request.foreign_id,
         agent_id: worker,
         status: status.as_str(),
         output_data: report.and_then(|r| r.output.as_deref()).map(raw_json::verbatim),
@@ -238,7 +238,7 @@ pub fn result_body<'a>(world: &World, job: &'a Job) -> ResultBody<'a> {
         execution_time_ms: report.map_or(0, |report| report.duration.0),
         error_message: failed.then(|| text.unwrap_or("the agent gave no error message")),
         error_code: cause.and_then(code_of_cause),
-        timestamp_utc: rfc3339::format_seconds(job.ended_at.unwrap_or(job.opened_at)),
+        timestamp_utc: rfc3339::format_seconds(job.ended_at.unwrap_or(job.request.opened_at)),
         warnings: read_warnings(world, job),
     }
 }
@@ -259,12 +259,12 @@ pub struct ForwardedJob {
 }
 
 pub fn forward_job(context: &RegistryContext, world: &World, job: &Job) -> ForwardedJob {
-    let native = job.origin == ID;
-    let agreed = job.assignment.map_or(job.budget, |turn| turn.price);
+    let native = job.request.origin == ID;
+    let agreed = job.assignment.map_or(job.payment.budget, |turn| turn.price);
     // What another protocol stores there is not for this one's agents, except members that protocol
     // does not define itself (B11).
     let rest: PassthroughMembers = if native {
-        serde_json::from_str(&job.meta).unwrap_or_default()
+        serde_json::from_str(&job.request.meta).unwrap_or_default()
     } else {
         let mut more = meta_member(fidelity::extras(job));
         let bridge = raw_json::verbatim(&bridge::bridge_of_requester(world, job));
@@ -273,18 +273,20 @@ pub fn forward_job(context: &RegistryContext, world: &World, job: &Job) -> Forwa
     };
     ForwardedJob {
         // A requester of another protocol keeps its own id; the worker sees the hub's.
-        job_id: if native { job.foreign_id.clone() } else { job.uuid.to_string() },
+        job_id: if native { job.request.foreign_id.clone() } else { job.uuid.to_string() },
         orchestrator_id: requester_name(world, job, ID),
         skill_name: skill_name(world, job),
-        input_data: raw_json::verbatim(&job.input),
-        budget: format_amount(if native { job.budget } else { agreed }),
+        input_data: raw_json::verbatim(&job.request.input),
+        budget: format_amount(if native { job.payment.budget } else { agreed }),
         currency: CURRENCY,
         callback_url: format!(
             "{}/registry/callbacks/{}",
             context.hub_url,
             callback_token(context.engine.hub_secret(), job)
         ),
-        timestamp_utc: rest.timestamp_utc.unwrap_or_else(|| rfc3339::format_seconds(job.opened_at)),
+        timestamp_utc: rest
+            .timestamp_utc
+            .unwrap_or_else(|| rfc3339::format_seconds(job.request.opened_at)),
         more: rest.more,
     }
 }

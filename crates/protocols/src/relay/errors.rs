@@ -207,7 +207,7 @@ pub fn error_info() -> ErrorInfo {
 }
 
 /// A refusal by the edge as an error.
-pub fn from_edge(error: &EdgeError) -> Failure {
+pub fn from_edge(error: EdgeError) -> Failure {
     let other = |status, code, text: &'static str| Failure { status, ..Failure::new(code, text) };
     match error {
         EdgeError::NotFound => {
@@ -230,7 +230,7 @@ pub fn from_edge(error: &EdgeError) -> Failure {
             Failure::new(Code::PayloadTooLarge, format!("the body has more than {limit} bytes"))
         }
         EdgeError::TooManyRequests { retry_after_seconds } => Failure {
-            retry_after_seconds: Some(u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX)),
+            retry_after_seconds: Some(u32::try_from(retry_after_seconds).unwrap_or(u32::MAX)),
             ..Failure::new(Code::RateLimited, "too many requests; wait and try again")
         },
         EdgeError::Overloaded => Failure {

@@ -88,7 +88,7 @@ pub struct RelayFieldMap;
 
 impl JobMessages for RelayContext {
     fn request_sent(&self, shown: TracedJob<'_>) -> MessageView {
-        asked(&shown.job.meta)
+        asked(&shown.job.request.meta)
     }
 
     fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
@@ -96,7 +96,7 @@ impl JobMessages for RelayContext {
         let news = NoticeKind::Assigned { job: job.id, epoch: job.epoch };
         let given = job_message(self, job, job.worker()?, news)?;
         let side = MessageView::from_json(ID, given, GIVEN);
-        Some(if job.origin == ID { side } else { side.expand_field("/meta") })
+        Some(if job.request.origin == ID { side } else { side.expand_field("/meta") })
     }
 
     fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {
@@ -121,7 +121,7 @@ impl JobMessages for RelayContext {
 
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let job = shown.job;
-        let Requester::Agent(reader) = job.requester else { return None };
+        let Requester::Agent(reader) = job.request.requester else { return None };
         let ok = job.result.as_ref().is_some_and(|report| report.ok);
         let received = job_message(self, job, reader, NoticeKind::Ended { job: job.id })?;
         Some(as_result(MessageView::from_json(ID, received, TOLD), ok))
@@ -132,7 +132,8 @@ impl JobMessages for RelayContext {
             let wanted = JobRef::Foreign { origin: ID, id: id.to_owned() };
             let named = self.engine.find_job(&wanted).await?;
             let is_it = |job: &&Arc<Job>| {
-                job.origin == ID && asked(&job.meta).text(Part::Conversation).as_deref() == Some(id)
+                job.request.origin == ID
+                    && asked(&job.request.meta).text(Part::Conversation).as_deref() == Some(id)
             };
             let live = || {
                 self.engine
@@ -152,7 +153,7 @@ impl JobMessages for RelayContext {
 
 impl FieldMap for RelayFieldMap {
     fn extras(&self, job: &Job) -> Option<String> {
-        asked(&job.meta).extras()
+        asked(&job.request.meta).extras()
     }
 
     fn read_request(
@@ -202,7 +203,7 @@ fn job_message(
     reader: AgentId,
     news: NoticeKind,
 ) -> Option<String> {
-    let at = job.assignment.map_or(job.opened_at, |turn| turn.since);
+    let at = job.assignment.map_or(job.request.opened_at, |turn| turn.since);
     let notice = Notice { id: NoticeId(0), to: Some(reader), position: 0, before: None, at, news };
     let message =
         context.engine.with_world(|world| translate::job_envelope(world, &notice, job))?;

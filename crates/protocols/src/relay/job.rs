@@ -280,13 +280,13 @@ pub fn job_of_conversation(envelope: &Envelope<'_>) -> Option<Uuid> {
 
 /// Whether a job is an agent's work, or was until it was reassigned.
 pub fn is_work_of(job: &Job, agent: AgentId) -> bool {
-    job.worker() == Some(agent) || job.declined.contains(&agent)
+    job.worker() == Some(agent) || job.candidates.declined.contains(&agent)
 }
 
 /// Whether a message is for the job's requester. A message to a third party under the job's id is
 /// not a result; a guest has no address.
 pub fn is_for_requester(job: &Job, to: Option<AgentId>) -> bool {
-    match job.requester {
+    match job.request.requester {
         Requester::Agent(agent) => to.is_none_or(|to| to == agent),
         Requester::Guest(_) => to.is_none(),
     }

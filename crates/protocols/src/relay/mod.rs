@@ -133,7 +133,7 @@ impl Api for RelayContext {
     }
 
     fn error_response(&self, error: EdgeError) -> Response {
-        errors::error_response(self, errors::from_edge(&error)).into_response()
+        errors::error_response(self, errors::from_edge(error)).into_response()
     }
 
     fn body_max(&self) -> usize {

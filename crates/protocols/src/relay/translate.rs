@@ -64,7 +64,7 @@ pub fn is_obsolete(news: &NoticeKind, job: Option<&Job>) -> bool {
 fn assigned(world: &World, notice: &Notice, job: &Job, epoch: u32) -> Option<JobEnvelope> {
     let theirs = job.epoch == epoch && job.worker() == notice.to;
     theirs.then(|| {
-        let said = json_as_text(&job.input);
+        let said = json_as_text(&job.request.input);
         let worded = EnvelopeSender::of_requester(world, job);
         let mut worded = worded.says(world, job, &said, &job.uuid.to_string(), 1);
         worded.annotations.meta = fidelity::extras(job);
@@ -88,7 +88,8 @@ fn ended(world: &World, job: &Job) -> JobEnvelope {
             error_text(why.unwrap_or("the agent gave no error message"))
         }
     };
-    let asked = (job.origin == ID).then(|| ijson::read(job.meta.as_bytes()).ok()).flatten();
+    let asked =
+        (job.request.origin == ID).then(|| ijson::read(job.request.meta.as_bytes()).ok()).flatten();
     let conversation = asked.as_ref().and_then(|asked| as_string(asked.get("conversation_id")?));
     let conversation = conversation.map_or_else(|| job.uuid.to_string(), str::to_owned);
     let turn = asked
@@ -138,12 +139,12 @@ impl EnvelopeSender {
         Self {
             address: format!("{name}@bridge"),
             culture: DEFAULT_CULTURE.to_owned(),
-            bridge: ObjectWriter::new().text("protocol", job.origin.as_str()).finish(),
+            bridge: ObjectWriter::new().text("protocol", job.request.origin.as_str()).finish(),
         }
     }
 
     fn of_requester(world: &World, job: &Job) -> Self {
-        let known = match job.requester {
+        let known = match job.request.requester {
             Requester::Agent(agent) => Self::of_agent(world, agent),
             Requester::Guest(_) => None,
         };
@@ -189,7 +190,7 @@ fn summary(world: &World, job: &Job) -> String {
     let price = job.assignment.map(|turn| raw_json::amount(turn.price, DECIMALS));
     ObjectWriter::new()
         .uuid("id", job.uuid)
-        .text("skill", skill.unwrap_or(&job.skill))
+        .text("skill", skill.unwrap_or(&job.request.skill))
         .maybe_raw("price", price.as_ref().map(|price| price.get()))
         .finish()
 }

@@ -44,18 +44,18 @@ fn rush(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
 
 /// A worker that was chosen for its price, or offered one, asks for more.
 fn switch(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
-    let chosen = |job: &Job| job.intended_worker().is_some() || !job.offers.is_empty();
+    let chosen = |job: &Job| job.intended_worker().is_some() || !job.candidates.offers.is_empty();
     let job = some_job(dice, scene, chosen)?;
-    let offered = job.offers.last().map(|offer| offer.by);
+    let offered = job.candidates.offers.last().map(|offer| offer.by);
     let by = job.intended_worker().or(offered)?;
     let wanted = JobRef::Id(job.id);
     let until = now.plus(Millis(1 + dice.within_seconds(60)));
     Some(match (dice.roll(3), job.state) {
         (0, State::Negotiating) => {
-            let price = job.offers.last().map_or(FRACTION, |offer| raised(offer.price));
+            let price = job.candidates.offers.last().map_or(FRACTION, |offer| raised(offer.price));
             Command::Offer { job: wanted, by, price, valid_for: Millis::minutes(1) }
         }
-        (0, State::Assigned) if job.accepted_at.is_none() => {
+        (0, State::Assigned) if job.acceptance.accepted_at.is_none() => {
             Command::Respond { job: wanted, by, response: WorkerResponse::Defer { until } }
         }
         (0, _) => Command::Defer { job: wanted, by, until },

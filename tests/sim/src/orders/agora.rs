@@ -110,7 +110,7 @@ fn speaker(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> S
     // Every agent that was asked can name the job, even after another one has it.
     let by_other = dice.chance(12);
     let asked = |job: &Job| {
-        let able: Vec<AgentId> = job.invited.iter().copied().filter(signs).collect();
+        let able: Vec<AgentId> = job.candidates.invited.iter().copied().filter(signs).collect();
         let one = (!able.is_empty()).then(|| able[(at % able.len() as u64) as usize]);
         one.or(job.worker())
     };
@@ -129,7 +129,8 @@ fn speaker(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> S
 /// The id by which its parties know a job: the requester's, or the hub's for one from elsewhere.
 fn called(scene: &TestHub, job: &Job) -> String {
     let native = requester(job).and_then(|agent| scene.world.agent(agent));
-    let own = native.and_then(|one| job.foreign_id.strip_prefix(&one.native_id)?.strip_prefix('/'));
+    let own = native
+        .and_then(|one| job.request.foreign_id.strip_prefix(&one.native_id)?.strip_prefix('/'));
     own.map_or_else(|| job.uuid.to_string(), str::to_owned)
 }
 
@@ -148,7 +149,7 @@ fn signed_order(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>)
             SignedOrder::Offer(MakeOffer { request, price, valid_for, eta: Millis(1) })
         }
         Kind::Accept => {
-            let offers = job.map(|job| &job.offers[..]).unwrap_or_default();
+            let offers = job.map(|job| &job.candidates.offers[..]).unwrap_or_default();
             let name = dice.pick(offers).map(|offer| offer.name.clone());
             let offer = ExternalRef { id: name.unwrap_or(request.id), counterparty: with };
             let binding = match dice.chance(20) {
@@ -173,7 +174,7 @@ fn signed_order(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>)
 
 /// In most cases the other party of a job, and sometimes any agent, even a missing one.
 fn other(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> AgentId {
-    match job.map(|job| &job.requester) {
+    match job.map(|job| &job.request.requester) {
         Some(Requester::Agent(agent)) if kind != Kind::Accept && dice.chance(60) => *agent,
         _ => somebody(dice, scene),
     }

@@ -126,7 +126,7 @@ fn open(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> MarketOrder {
 }
 
 fn ours(job: &Job) -> bool {
-    job.origin == CLARA && job.assignment.is_some()
+    job.request.origin == CLARA && job.assignment.is_some()
 }
 
 fn auction(job: &Job) -> bool {
@@ -137,7 +137,7 @@ fn auction(job: &Job) -> bool {
 fn concerned(dice: &mut Dice, scene: &TestHub, job: &Job) -> AgentId {
     match job.worker() {
         Some(worker) if dice.chance(85) => worker,
-        None if dice.chance(85) => dice.pick(&job.invited).copied().unwrap_or_default(),
+        None if dice.chance(85) => dice.pick(&job.candidates.invited).copied().unwrap_or_default(),
         _ => somebody(dice, scene),
     }
 }

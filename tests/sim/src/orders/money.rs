@@ -56,11 +56,11 @@ fn for_a_job(dice: &mut Dice, scene: &TestHub, order: &mut Pay) {
     let first = newest.saturating_sub(30);
     let ours = (first..newest).map(rialto_core::id::JobId);
     let ours = ours.filter_map(|id| scene.store.rows.jobs.get(&id));
-    let ours: Vec<_> = ours.filter(|job| job.origin == REGISTRY).collect();
+    let ours: Vec<_> = ours.filter(|job| job.request.origin == REGISTRY).collect();
     let Some(job) = dice.pick(&ours) else { return };
-    order.job = Some(job.foreign_id.clone());
+    order.job = Some(job.request.foreign_id.clone());
     let owner = |id| scene.world.owner(id).map(|owner| owner.name.clone());
-    let payer = job.payer.and_then(owner);
+    let payer = job.payment.payer.and_then(owner);
     let payee = job.assignment.and_then(|turn| owner(turn.owner));
     if let (Some(payer), Some(payee), Some(report), true) =
         (payer, payee, &job.result, dice.chance(70))

@@ -80,15 +80,16 @@ fn epoch(dice: &mut Dice, job: &Job) -> Option<u32> {
 /// A job by one of its ids: the hub's two, its requester's, and its worker's if there is one.
 fn name(dice: &mut Dice, job: &Job) -> JobRef {
     match dice.roll(3) {
-        0 => job.worker_job_id.map_or(JobRef::Id(job.id), JobRef::Uuid),
+        0 => job.acceptance.worker_job_id.map_or(JobRef::Id(job.id), JobRef::Uuid),
         1 => JobRef::Uuid(job.uuid),
-        _ => JobRef::Foreign { origin: job.origin, id: job.foreign_id.clone() },
+        _ => JobRef::Foreign { origin: job.request.origin, id: job.request.foreign_id.clone() },
     }
 }
 
 /// Whether an agent that answers for itself accepts its assignment.
 fn answer(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
-    let unanswered = |job: &Job| job.state == State::Assigned && job.accepted_at.is_none();
+    let unanswered =
+        |job: &Job| job.state == State::Assigned && job.acceptance.accepted_at.is_none();
     let job = some_job(dice, scene, unanswered)?;
     let by = worker(dice, scene, &job)?;
     let at = now.plus(Millis(dice.within_seconds(90)));
@@ -122,7 +123,7 @@ fn by_worker(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command
         let offers = |job: &Job| job.state == State::Negotiating && job.selection.is_by_offers();
         let job = some_job(dice, scene, offers)?;
         let by = match dice.chance(80) {
-            true => dice.pick(&job.invited).copied()?,
+            true => dice.pick(&job.candidates.invited).copied()?,
             false => somebody(dice, scene),
         };
         let valid_for = if dice.chance(15) { Millis(0) } else { Millis::minutes(10) };
@@ -153,13 +154,14 @@ fn by_worker(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command
 
 fn by_requester(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
     if dice.chance(50) {
-        let offered = |job: &Job| job.selection == Selection::Offers && !job.offers.is_empty();
+        let offered =
+            |job: &Job| job.selection == Selection::Offers && !job.candidates.offers.is_empty();
         let job = some_job(dice, scene, offered)?;
         let by = match dice.chance(85) {
             true => requester(&job)?,
             false => somebody(dice, scene),
         };
-        let (maker, price) = match dice.pick(&job.offers) {
+        let (maker, price) = match dice.pick(&job.candidates.offers) {
             Some(offer) if dice.chance(90) => (offer.by, offer.price),
             _ => (somebody(dice, scene), amount(dice)),
         };
@@ -171,7 +173,7 @@ fn by_requester(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
         return Some(Command::AcceptOffer { job: name(dice, &job), by, offer });
     }
     let job = some_job(dice, scene, |_| true)?;
-    let by = match (dice.roll(6), &job.requester, job.intended_worker()) {
+    let by = match (dice.roll(6), &job.request.requester, job.intended_worker()) {
         (0, ..) => Canceller::Agent(somebody(dice, scene)),
         (1, _, Some(worker)) => Canceller::Agent(worker),
         (2, ..) => Canceller::Operator,
@@ -183,7 +185,7 @@ fn by_requester(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
 }
 
 fn approve(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
-    let job = some_job(dice, scene, |job| job.pending_assignment.is_some())?;
+    let job = some_job(dice, scene, |job| job.candidates.pending_assignment.is_some())?;
     let by = match dice.roll(6) {
         0 => Approver::Agent(somebody(dice, scene)),
         1 | 2 => Approver::Operator,

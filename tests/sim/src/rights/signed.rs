@@ -66,7 +66,7 @@ fn first_words(scene: &TestHub, order: &SignedEnvelope, comes: Right) -> Right {
 /// The jobs it can be about.
 fn meant(scene: &TestHub, signer: &Agent, signed_order: &SignedOrder) -> Vec<JobId> {
     let jobs = scene.store.rows.jobs.values();
-    let live = jobs.filter(|job| !job.state.is_final() && scene.now < job.deadline);
+    let live = jobs.filter(|job| !job.state.is_final() && scene.now < job.request.deadline);
     let may = |job: &&std::sync::Arc<Job>| match signed_order {
         SignedOrder::Offer(order) => {
             is_asked(job, signer) && is(scene, job, signer, &order.request)
@@ -85,7 +85,7 @@ fn meant(scene: &TestHub, signer: &Agent, signed_order: &SignedOrder) -> Vec<Job
 }
 
 fn is_asked(job: &Job, signer: &Agent) -> bool {
-    let asked = job.invited.contains(&signer.id) || job.worker() == Some(signer.id);
+    let asked = job.candidates.invited.contains(&signer.id) || job.worker() == Some(signer.id);
     asked && !job.is_requested_by(signer.id)
 }
 
@@ -95,7 +95,9 @@ fn does(job: &Job, signer: &Agent) -> bool {
         State::Assigned | State::Running => job.worker() == Some(signer.id),
         State::Open => {
             let offers_only = matches!(job.selection, Selection::Invited { offers_only: true, .. });
-            job.invited == [signer.id] && job.declined.is_empty() && !offers_only
+            job.candidates.invited == [signer.id]
+                && job.candidates.declined.is_empty()
+                && !offers_only
         }
         _ => false,
     }
@@ -104,9 +106,9 @@ fn does(job: &Job, signer: &Agent) -> bool {
 /// An order that names neither this hub nor the payee needs an offer that was read here.
 fn has_offer(scene: &TestHub, job: &Job, order: &AcceptOffer) -> bool {
     let ExternalRef { id, counterparty: with } = &order.offer;
-    let named = job.offers.iter().filter(|offer| offer.name == *id);
+    let named = job.candidates.offers.iter().filter(|offer| offer.name == *id);
     let mut standing = named.filter(|offer| with.is_none_or(|with| offer.by == with));
-    let read = match (order.binding, &job.requester) {
+    let read = match (order.binding, &job.request.requester) {
         (PaymentBinding::ReadUpTo(read), Requester::Agent(to)) => {
             read.max(scene.world.inbox(*to).read_position())
         }
@@ -115,7 +117,7 @@ fn has_offer(scene: &TestHub, job: &Job, order: &AcceptOffer) -> bool {
     let known = |at: Option<u64>| at.is_none_or(|at| at <= read);
     job.state == State::Negotiating
         && standing.any(|offer| {
-            job.invited.contains(&offer.by)
+            job.candidates.invited.contains(&offer.by)
                 && (offer.price.is_zero() || known(offer.inbox_position))
         })
 }
@@ -126,12 +128,12 @@ fn gives_up(scene: &TestHub, job: &Job, signer: &Agent, order: &AbandonJob) -> b
     let waits = matches!(job.state, State::Open | State::Negotiating);
     if job.is_requested_by(signer.id) {
         let other = with.is_none_or(|with| {
-            let said_no = job.declined.contains(&with);
-            said_no || job.invited.contains(&with) || job.worker() == Some(with)
+            let said_no = job.candidates.declined.contains(&with);
+            said_no || job.candidates.invited.contains(&with) || job.worker() == Some(with)
         });
         return waits && other && is_named(job, signer, id);
     }
-    let may = does(job, signer) || waits && job.invited.contains(&signer.id);
+    let may = does(job, signer) || waits && job.candidates.invited.contains(&signer.id);
     may && is(scene, job, signer, &order.request)
 }
 
@@ -139,13 +141,13 @@ fn gives_up(scene: &TestHub, job: &Job, signer: &Agent, order: &AbandonJob) -> b
 /// a job from elsewhere.
 fn is(scene: &TestHub, job: &Job, signer: &Agent, wanted: &ExternalRef) -> bool {
     let with = wanted.counterparty.is_none_or(|with| job.is_requested_by(with));
-    let elsewhere = job.origin != signer.home && job.uuid.to_string() == wanted.id;
-    let Requester::Agent(requester) = job.requester else { return with && elsewhere };
+    let elsewhere = job.request.origin != signer.home && job.uuid.to_string() == wanted.id;
+    let Requester::Agent(requester) = job.request.requester else { return with && elsewhere };
     let named = scene.world.agent(requester).is_some_and(|one| is_named(job, one, &wanted.id));
     with && (named || elsewhere)
 }
 
 fn is_named(job: &Job, requester: &Agent, id: &str) -> bool {
-    let own = job.foreign_id.strip_prefix(&requester.native_id);
-    job.origin == requester.home && own.and_then(|own| own.strip_prefix('/')) == Some(id)
+    let own = job.request.foreign_id.strip_prefix(&requester.native_id);
+    job.request.origin == requester.home && own.and_then(|own| own.strip_prefix('/')) == Some(id)
 }

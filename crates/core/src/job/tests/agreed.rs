@@ -120,12 +120,12 @@ fn a_promise_holds_while_the_work_is_put_off() {
     let (mut scene, client) = market();
     let ada = sums(&mut scene, "ada", |skill| skill.expected_duration = Some(seconds(30)));
     let job = super::hire(&mut scene, client, ada).unwrap().id;
-    let promised = scene.job(job).promised;
+    let promised = scene.job(job).acceptance.promised;
     assert_eq!(promised, Some(scene.now.plus(seconds(30))));
     let until = scene.now.plus(seconds(60));
     scene.run(Command::Defer { job: JobRef::Id(job), by: ada, until }).unwrap();
     scene.advance(seconds(60));
-    assert_eq!((scene.state(job), scene.job(job).promised), (State::Assigned, promised));
+    assert_eq!((scene.state(job), scene.job(job).acceptance.promised), (State::Assigned, promised));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn who_has_said_yes_is_not_asked_again_and_who_has_not_still_is() {
         scene.advance(seconds(5));
         let again = scene.job(job);
         assert_eq!(again.state, State::Assigned);
-        assert_eq!(again.accepted_at.is_some(), says_yes);
+        assert_eq!(again.acceptance.accepted_at.is_some(), says_yes);
         // The job is accepted, so it cannot be cancelled any more.
         assert_eq!(scene.cancel(job, client).is_err(), says_yes);
     }
@@ -190,7 +190,10 @@ fn who_does_not_fit_any_more_once_the_yes_is_there_is_not_asked_a_second_time() 
         skill.name = "dig".to_owned();
     });
     scene.approve(job, Approver::Agent(ada), true).unwrap();
-    assert_eq!((scene.state(job), &scene.job(job).declined[..]), (State::Queued, &[ada][..]));
+    assert_eq!(
+        (scene.state(job), &scene.job(job).candidates.declined[..]),
+        (State::Queued, &[ada][..])
+    );
 }
 
 #[test]
@@ -202,7 +205,7 @@ fn handing_over_a_part_is_a_yes_too() {
     let policy = Policy::default();
     let order = scene.job_order(client, "sum", "5");
     let job = scene.open_job(OpenJob { selection: Selection::Direct(pat), policy, ..order });
-    assert_eq!(job.accepted_at, None);
+    assert_eq!(job.acceptance.accepted_at, None);
     scene.sign_and_run("pat", "x", partial_result(&job.uuid.to_string())).unwrap();
-    assert_eq!(scene.job(job.id).accepted_at, Some(scene.now));
+    assert_eq!(scene.job(job.id).acceptance.accepted_at, Some(scene.now));
 }

@@ -46,7 +46,7 @@ fn request_offer_accept_result() {
     let taken = SignedOrder::Accept(AcceptOffer { payment_proof: proof.clone(), ..order });
     assert_eq!(scene.sign_and_run("ann", "a", taken), Ok(State::Assigned));
     assert_eq!(account(&scene, "ann"), ("4.75".to_owned(), "5.25".to_owned()));
-    assert_eq!(scene.job(job).payment_proof, proof);
+    assert_eq!(scene.job(job).payment.proof, proof);
     assert_eq!(scene.job(job).worker(), Some(pat));
     assert_eq!(scene.sign_and_run("pat", "x", result("r")), Ok(State::Completed));
     assert_eq!(account(&scene, "ann"), ("4.75".to_owned(), "0.00".to_owned()));

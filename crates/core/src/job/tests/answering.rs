@@ -117,7 +117,10 @@ fn one_of_several_says_no_and_the_last_no_is_the_end() {
     assert_eq!(scene.sign_and_run("pat", "e1", refusal("r")), Ok(State::Negotiating));
     assert_eq!(scene.sign_and_run("sue", "e2", failure("r")), Ok(State::Negotiating));
     let now = scene.job(job);
-    assert_eq!((&now.invited[..], &now.declined[..]), (&[tim][..], &[pat, sue][..]));
+    assert_eq!(
+        (&now.candidates.invited[..], &now.candidates.declined[..]),
+        (&[tim][..], &[pat, sue][..])
+    );
     assert_eq!(
         scene.messages_to(ann),
         [envelope_text("sue", "o")],

@@ -27,7 +27,7 @@ fn pair(price: &str) -> (TestHub, AgentId, AgentId) {
 fn ask(scene: &mut TestHub, id: &str, order: JobRequest) -> Result<Vec<AgentId>, Refusal> {
     let order = scene.sign_order("ann", id, SignedOrder::RequestJob(Box::new(order)));
     let job = scene.run_signed(order)?.job.unwrap();
-    Ok(scene.job(job).invited.clone())
+    Ok(scene.job(job).candidates.invited.clone())
 }
 
 fn fill(scene: &mut TestHub, full: AgentId) {
@@ -47,7 +47,10 @@ fn a_request_waits_for_its_provider_who_reads_it_word_for_word() {
     let (mut scene, ann, pat) = pair("5");
     let id = scene.request("ann", "r1", pat, None);
     let job = scene.job(id);
-    assert_eq!((job.state, job.worker(), &job.invited[..]), (State::Open, None, &[pat][..]));
+    assert_eq!(
+        (job.state, job.worker(), &job.candidates.invited[..]),
+        (State::Open, None, &[pat][..])
+    );
     assert_eq!(job.selection, Selection::Invited { any_price: true, offers_only: false });
     assert_eq!(scene.messages_to(pat), [envelope_text("ann", "r1")]);
     assert_eq!(scene.notices_to(ann), [], "a sender does not get its own text");
@@ -57,7 +60,7 @@ fn a_request_waits_for_its_provider_who_reads_it_word_for_word() {
 fn the_listed_price_is_held_within_the_budget_and_paid_for_the_result() {
     let (mut scene, _, pat) = pair("5");
     let job = scene.request("ann", "r1", pat, Some("8"));
-    assert_eq!(scene.job(job).held, credits("5"));
+    assert_eq!(scene.job(job).payment.held, credits("5"));
     assert_eq!(scene.balance_text("ann"), ("5.00".to_owned(), "5.00".to_owned()));
     assert_eq!(scene.sign_and_run("pat", "x1", result("r1")), Ok(State::Completed));
     assert_eq!(scene.balance_text("ann"), ("5.00".to_owned(), "0.00".to_owned()));
@@ -71,13 +74,13 @@ fn the_listed_price_is_held_within_the_budget_and_paid_for_the_result() {
 fn without_a_budget_or_a_price_the_direct_flow_is_free() {
     let (mut scene, ann, pat) = pair("5");
     let free = scene.request("ann", "no-budget", pat, None);
-    assert_eq!(scene.job(free).held, credits("0"));
+    assert_eq!(scene.job(free).payment.held, credits("0"));
     scene.sign_and_run("pat", "x1", result("no-budget")).unwrap();
     let by_offer = Skill { by_offer: true, ..skill("sum", "5") };
     let skills = Some(vec![by_offer]);
     scene.update_profile("pat", ProfileUpdate { skills, ..ProfileUpdate::default() });
     let unlisted = scene.request("ann", "no-price", pat, Some("3"));
-    assert_eq!(scene.job(unlisted).held, credits("0"));
+    assert_eq!(scene.job(unlisted).payment.held, credits("0"));
     scene.sign_and_run("pat", "x2", result("no-price")).unwrap();
     assert_eq!(scene.balance_text("ann").0, "10.00");
     assert_eq!(scene.messages_to(ann), [envelope_text("pat", "x1"), envelope_text("pat", "x2")]);
@@ -205,7 +208,10 @@ fn the_price_says_nothing_about_who_is_best_and_two_prices_are_one_provider() {
 fn only_one_provider_found_is_one_asked_alone() {
     let (mut scene, _, pat) = pair("5");
     let job = scene.request_all("ann", "r1", Some("5"));
-    assert_eq!((&scene.job(job).invited[..], scene.job(job).held), (&[pat][..], credits("5")));
+    assert_eq!(
+        (&scene.job(job).candidates.invited[..], scene.job(job).payment.held),
+        (&[pat][..], credits("5"))
+    );
     assert_eq!(scene.sign_and_run("pat", "x1", result("r1")), Ok(State::Completed));
 }
 
@@ -214,7 +220,7 @@ fn a_fan_out_holds_nothing_and_is_not_done_without_being_taken() {
     let (mut scene, _, pat) = pair("5");
     let sue = scene.introduce("sue", &[("sum", "6")]);
     let job = scene.request_all("ann", "r1", Some("2"));
-    assert_eq!(&scene.job(job).invited, &[pat, sue]);
+    assert_eq!(&scene.job(job).candidates.invited, &[pat, sue]);
     assert_eq!(scene.balance_text("ann").1, "0.00");
     assert_eq!(
         (scene.messages_to(pat), scene.messages_to(sue)),

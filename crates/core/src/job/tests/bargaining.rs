@@ -241,7 +241,7 @@ fn in_an_auction_those_who_always_ask_the_same_have_their_offer_made() {
     assert_eq!(scene.notices_to(far), [], "it is not invited");
     assert_eq!(scene.notices_to(dear), [], "nor one whose price is too high");
     assert_eq!(scene.notices_to(own).len(), 1);
-    assert_eq!(scene.job(job).invited, [far, own]);
+    assert_eq!(scene.job(job).candidates.invited, [far, own]);
     scene.advance(Millis::seconds(2));
     let turn = scene.job(job).assignment.unwrap();
     assert_eq!((turn.worker, turn.price, turn.own), (far, credits("4"), Some(credits("3.2"))));
@@ -283,7 +283,7 @@ fn who_lost_an_auction_cannot_give_up_the_job_of_who_won_it() {
     scene.run(Command::Offer { job: JobRef::Id(job), by: own, price, valid_for }).unwrap();
     scene.sign_and_run("pat", "o", offer(&uuid, "6")).unwrap();
     assert_eq!(scene.job(job).worker(), Some(own));
-    assert!(scene.job(job).invited.contains(&pat), "so it can still name the job");
+    assert!(scene.job(job).candidates.invited.contains(&pat), "so it can still name the job");
     let before = scene.job(job);
     let wrong = Err(Refusal::WrongState { state: State::Assigned });
     assert_eq!(scene.sign_and_run("pat", "f", failure(&uuid)), wrong.clone());

@@ -34,7 +34,7 @@ fn a_job_is_found_by_both_names_while_it_lives_and_afterwards() {
     for own in [true, false] {
         let (mut scene, _, ada, job) = asked();
         let taken = scene.respond(job, ada, called(NAME)).unwrap();
-        assert_eq!((taken.worker_job_id, taken.state), (Some(NAME), State::Running));
+        assert_eq!((taken.acceptance.worker_job_id, taken.state), (Some(NAME), State::Running));
         let (first, second) = if own { (NAME, taken.uuid) } else { (taken.uuid, NAME) };
         let eve = scene.register_worker("eve", "evil", &[]);
         assert_eq!(deliver(&mut scene, job, eve, NAME).unwrap_err(), Refusal::NotFound);
@@ -45,7 +45,7 @@ fn a_job_is_found_by_both_names_while_it_lives_and_afterwards() {
             let over = Refusal::WrongState { state: State::Completed };
             assert_eq!(cancel(&mut scene, name).unwrap_err(), over);
         }
-        assert_eq!(scene.job(job).worker_job_id, Some(NAME));
+        assert_eq!(scene.job(job).acceptance.worker_job_id, Some(NAME));
     }
 }
 
@@ -69,7 +69,7 @@ fn a_name_that_is_taken_is_refused_and_changes_nothing() {
     }
     assert_eq!((scene.job(job), scene.notices_to(client), scene.world.next), before);
     let taken = scene.respond(job, ada, called(before.0.uuid)).unwrap();
-    assert_eq!(taken.worker_job_id, None, "the hub's own id is not another id");
+    assert_eq!(taken.acceptance.worker_job_id, None, "the hub's own id is not another id");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn put_off_and_asked_again_it_may_have_the_same_name() {
     scene.advance(seconds(60));
     let resumed = scene.job(job);
     assert_eq!(
-        (resumed.state, resumed.worker_job_id),
+        (resumed.state, resumed.acceptance.worker_job_id),
         (State::Assigned, Some(NAME)),
         "it still has it"
     );
@@ -104,7 +104,7 @@ fn put_off_before_it_was_named_it_is_named_when_asked_again() {
     scene.respond(job, ada, WorkerResponse::Defer { until }).unwrap();
     scene.advance(seconds(30));
     let taken = scene.respond(job, ada, called(NAME)).unwrap();
-    assert_eq!((taken.worker_job_id, taken.epoch), (Some(NAME), 2));
+    assert_eq!((taken.acceptance.worker_job_id, taken.epoch), (Some(NAME), 2));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_name_stays_with_its_job_whoever_has_it() {
     assert_eq!(scene.fail(job).worker(), Some(bob));
     let other = hire(&mut scene, client, ada).unwrap().id;
     assert_eq!(scene.respond(other, ada, called(NAME)).unwrap_err(), Refusal::IdTaken);
-    assert_eq!(scene.respond(job, bob, called(NAME)).unwrap().worker_job_id, Some(NAME));
+    assert_eq!(scene.respond(job, bob, called(NAME)).unwrap().acceptance.worker_job_id, Some(NAME));
     assert_eq!(deliver(&mut scene, job, bob, NAME), Ok(job));
 }
 
@@ -139,7 +139,7 @@ fn what_one_worker_called_it_is_not_what_the_next_one_does() {
             _ => drop(scene.fail(job)),
         }
         let moved = scene.job(job);
-        assert_eq!((moved.worker(), moved.worker_job_id), (Some(bob), None), "{how}");
+        assert_eq!((moved.worker(), moved.acceptance.worker_job_id), (Some(bob), None), "{how}");
         assert_eq!(deliver(&mut scene, job, ada, NAME).unwrap_err(), Refusal::NotFound, "{how}");
     }
 }

@@ -23,7 +23,7 @@ fn ann() -> (TestHub, AgentId) {
 }
 
 fn offered(scene: &TestHub, job: JobId, place: usize) -> String {
-    scene.job(job).offers[place].name.clone()
+    scene.job(job).candidates.offers[place].name.clone()
 }
 
 /// A job from the other protocol, assigned to a signer.
@@ -105,7 +105,7 @@ fn a_fan_out_goes_to_both_sides() {
     let dear = scene.register_worker("dear", "dear", &[("sum", "6")]);
     let job = scene.request_all("ann", "r", Some("5"));
     assert_eq!(
-        scene.job(job).invited,
+        scene.job(job).candidates.invited,
         [pat, bob, free],
         "not {dear}, whose price is above the budget"
     );
@@ -131,7 +131,10 @@ fn whoever_is_left_alone_by_those_who_cannot_is_asked_alone() {
     let pat = scene.introduce("pat", &[("sum", "3")]);
     scene.register_worker("dear", "dear", &[("sum", "6")]);
     let job = scene.request_all("ann", "r", Some("5"));
-    assert_eq!((&scene.job(job).invited[..], scene.job(job).held), (&[pat][..], credits("3")));
+    assert_eq!(
+        (&scene.job(job).candidates.invited[..], scene.job(job).payment.held),
+        (&[pat][..], credits("3"))
+    );
     assert_eq!(scene.sign_and_run("pat", "x", result("r")), Ok(State::Completed));
     assert_eq!(scene.balance_text("pat").0, "3.00");
 }
@@ -153,7 +156,7 @@ fn work_from_elsewhere_is_answered_by_the_hubs_own_id() {
     let job = given(&mut scene, client, pat);
     assert_eq!(scene.notices_to(pat), [NoticeKind::Assigned { job, epoch: 1 }]);
     let uuid = scene.job(job).uuid.to_string();
-    let foreign = scene.job(job).foreign_id.clone();
+    let foreign = scene.job(job).request.foreign_id.clone();
     assert_eq!(scene.sign_and_run("pat", "x0", result(&foreign)), Err(Refusal::NotFound));
     assert_eq!(
         scene.sign_and_run("pat", "x1", with_counterparty(ann, result(&uuid))),

@@ -58,7 +58,7 @@ fn a_price_of_exactly_the_bid_is_invited() {
     let closes = scene.now.plus(Millis::seconds(2));
     let order = scene.job_order(client, "sum", "50");
     let job = scene.open_job(OpenJob { selection: Selection::Auction { closes }, ..order });
-    assert_eq!(job.invited, [pat]);
+    assert_eq!(job.candidates.invited, [pat]);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn who_came_by_itself_and_named_a_price_can_be_chosen() {
         let (price, valid_for) = (credits(price), Millis::minutes(1));
         scene.run(Command::Offer { job: JobRef::Id(job), by: late, price, valid_for }).unwrap();
     }
-    let asked = scene.job(job).invited.iter().filter(|one| **one == late).count();
+    let asked = scene.job(job).candidates.invited.iter().filter(|one| **one == late).count();
     assert_eq!(asked, 1);
     let offer = OfferRef::Price { by: late, price: credits("3") };
     scene.run(Command::AcceptOffer { job: JobRef::Id(job), by: client, offer }).unwrap();
@@ -119,7 +119,7 @@ fn each_part_of_the_work_and_each_no_are_in_the_history() {
     let [pat, _] = ["pat", "sue"].map(|name| scene.introduce(name, &[("sum", "0")]));
     let job = scene.request_all("ann", "r", None);
     scene.sign_and_run("sue", "no", refusal("r")).unwrap();
-    let sue = scene.job(job).declined[0];
+    let sue = scene.job(job).candidates.declined[0];
     assert_eq!(has_happened(&scene, &Event::JobDeclined { job, worker: sue }), 1);
     let alone = scene.request("ann", "r2", pat, None);
     for id in ["x1", "x2"] {
@@ -302,7 +302,7 @@ fn who_named_a_price_is_counted_on_and_for_whom_it_was_named_only_if_it_is_there
             let (price, valid_for) = (credits("1"), Millis::hours(1));
             scene.run(Command::Offer { job: JobRef::Id(job), by: ada, price, valid_for }).unwrap();
         }
-        assert_eq!(scene.job(job).offers.len(), 1);
+        assert_eq!(scene.job(job).candidates.offers.len(), 1);
         scene.advance(Millis::minutes(30));
         assert!(!scene.is_online(ada));
         assert_eq!(scene.job(job).worker(), wins.then_some(ada), "{home:?}");

@@ -421,7 +421,7 @@ fn a_later_offer_of_one_worker_may_not_be_higher() {
         offers(&mut scene, job, ada, price).unwrap();
     }
     offers(&mut scene, job, bob, "20").unwrap();
-    assert_eq!(scene.job(job).offers.len(), 4);
+    assert_eq!(scene.job(job).candidates.offers.len(), 4);
 }
 
 #[test]
@@ -482,7 +482,7 @@ fn rows_from_before_turns_said_when_they_were_handed_over_are_read() {
         turn.remove(name).expect(name);
     }
     let old: crate::job::Job = serde_json::from_value(row).expect("an old row");
-    assert_eq!((old.agreed_prices.len(), old.unread_notice()), (0, None));
+    assert_eq!((old.payment.agreed_prices.len(), old.unread_notice()), (0, None));
 }
 
 /// A hub whose inboxes hold few notices, and a client with credits.
@@ -587,14 +587,14 @@ fn one_requester_can_only_ask_so_many_at_a_time() {
     assert_eq!(workers.len(), 2);
     let first = calls_for_offers(&mut scene, client);
     let second = calls_for_offers(&mut scene, client);
-    let asked = [first, second].map(|job| scene.job(job).invited.len());
+    let asked = [first, second].map(|job| scene.job(job).candidates.invited.len());
     assert_eq!(asked, [2, 1], "as many as are left");
     let order = scene.job_order(client, "sum", "50");
     let third = OpenJob { selection: Selection::Offers, ..order };
     assert_eq!(scene.try_open_job(third).unwrap_err(), Refusal::TooManyOpen);
     let other = scene.register_client("other", "richer", "100.00");
     let theirs = calls_for_offers(&mut scene, other);
-    assert_eq!(scene.job(theirs).invited.len(), 2);
+    assert_eq!(scene.job(theirs).candidates.invited.len(), 2);
     scene.cancel(first, client).unwrap();
     calls_for_offers(&mut scene, client);
 }
@@ -654,7 +654,7 @@ fn whoever_asks_for_its_invitations_is_invited_however_little_it_reads() {
     let ada = scene.register_worker("ada", "acme", &[("sum", "0.10")]);
     for round in 0..20 {
         let job = calls_for_offers(&mut scene, client);
-        assert_eq!(scene.job(job).invited, [ada], "{round}");
+        assert_eq!(scene.job(job).candidates.invited, [ada], "{round}");
         scene.run(Command::MarkShown { agent: ada, jobs: Vec::new() }).unwrap();
         scene.cancel(job, client).unwrap();
     }

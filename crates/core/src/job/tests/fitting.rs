@@ -228,14 +228,14 @@ fn put_off() -> (TestHub, AgentId, AgentId, crate::id::JobId) {
 fn what_was_put_off_begins_when_its_worker_is_back_and_the_requester_is_told() {
     let (mut scene, client, ada, job) = put_off();
     assert_eq!(scene.balance_text("rich"), ("99.50".to_owned(), "0.50".to_owned()));
-    assert!(scene.job(job).pending && scene.job(job).accepted_at.is_none());
+    assert!(scene.job(job).pending && scene.job(job).acceptance.accepted_at.is_none());
     assert_eq!(scene.notices_to(ada), [], "it is notified when it is back");
     scene.advance(seconds(20));
     stand(&mut scene, ada, Availability::Idle, None);
     let given = scene.job(job);
     assert_eq!((given.state, given.worker()), (State::Assigned, Some(ada)));
-    assert_eq!(given.accepted_at, Some(scene.now));
-    assert_eq!(given.pending_assignment, None);
+    assert_eq!(given.acceptance.accepted_at, Some(scene.now));
+    assert_eq!(given.candidates.pending_assignment, None);
     assert_eq!(scene.notices_to(client), [NoticeKind::Accepted { job }]);
     assert_eq!(scene.notices_to(ada), [NoticeKind::Assigned { job, epoch: 1 }]);
     scene.advance(seconds(60));
@@ -422,7 +422,7 @@ fn what_one_worker_promised_does_not_bind_the_next() {
     scene.advance(seconds(60));
     let next = scene.decline(job.id);
     assert_eq!(next.worker(), Some(bob));
-    assert_eq!(next.promised, Some(scene.now.plus(seconds(5))));
+    assert_eq!(next.acceptance.promised, Some(scene.now.plus(seconds(5))));
 }
 
 #[test]

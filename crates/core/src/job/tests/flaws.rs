@@ -35,7 +35,7 @@ fn was_told(scene: &TestHub, client: AgentId, ada: AgentId, job: JobId) {
     let report = ended.result.as_ref().expect("it ended");
     assert_eq!((ended.state, report.cause), (State::Failed, Some(Cause::Unusable)));
     assert_eq!(report.meta.as_deref(), Some(FLAW));
-    assert_eq!((ended.worker(), ended.epoch, ended.accepted_at), (None, 0, None));
+    assert_eq!((ended.worker(), ended.epoch, ended.acceptance.accepted_at), (None, 0, None));
     assert_eq!(scene.notices_to(client), [NoticeKind::Ended { job }]);
     assert_eq!(scene.notices_to(ada), []);
     assert_eq!(

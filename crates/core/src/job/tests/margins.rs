@@ -58,14 +58,22 @@ fn as_many_as_fit_are_invited_in_their_order_and_of_more_owners_take_turns() {
     let order = auction(&mut scene, client);
     let job = scene.open_job(order);
     all.extend(others);
-    assert_eq!(job.invited, all, "all fit, in order of rank");
+    assert_eq!(job.candidates.invited, all, "all fit, in order of rank");
 
     larger.register_worker("w9999", "crowd", &[("sum", "1")]);
     let order = auction(&mut larger, client);
     let job = larger.open_job(order);
-    assert_eq!(job.invited.len(), INVITED);
-    assert_eq!(job.invited[..3], [all[0], others[0], others[1]], "the first of each owner");
-    assert_eq!(job.invited[3..], all[1..INVITED - 2], "then the others, without the last");
+    assert_eq!(job.candidates.invited.len(), INVITED);
+    assert_eq!(
+        job.candidates.invited[..3],
+        [all[0], others[0], others[1]],
+        "the first of each owner"
+    );
+    assert_eq!(
+        job.candidates.invited[3..],
+        all[1..INVITED - 2],
+        "then the others, without the last"
+    );
 }
 
 #[test]
@@ -192,9 +200,9 @@ fn a_price_is_also_a_yes_of_who_answers_for_itself_and_of_nobody_else() {
         let pat = scene.register(order).unwrap();
         let order = scene.job_order(client, "sum", "5");
         let job = scene.open_job(OpenJob { selection: Selection::Direct(pat), ..order });
-        assert_eq!(job.accepted_at.is_none(), answers_itself);
+        assert_eq!(job.acceptance.accepted_at.is_none(), answers_itself);
         scene.sign_and_run("pat", "o", offer(&job.uuid.to_string(), "3")).unwrap();
-        assert!(scene.job(job.id).accepted_at.is_some());
+        assert!(scene.job(job.id).acceptance.accepted_at.is_some());
         let accepted = NoticeKind::Accepted { job: job.id };
         assert_eq!(scene.notices_to(client).contains(&accepted), answers_itself);
     }

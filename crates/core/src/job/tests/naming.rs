@@ -46,7 +46,7 @@ fn two_requesters_with_one_id_are_told_apart_by_who_they_are() {
     );
     // An offer can only be for the one that has not ended.
     assert_eq!(scene.sign_and_run("pat", "o2", offer("r", "3")), Ok(State::Negotiating));
-    assert_eq!(scene.job(first).offers.len(), 2);
+    assert_eq!(scene.job(first).candidates.offers.len(), 2);
     // For the requesters themselves the id is unambiguous.
     assert_eq!(scene.sign_and_run("ann", "e1", failure("r")), Ok(State::Cancelled));
 }

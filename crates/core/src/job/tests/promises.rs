@@ -30,7 +30,7 @@ fn who_says_when_it_is_ready_has_ten_minutes_more() {
         let taken = scene.respond(job, ada, ready(at)).unwrap();
         let until = at.max(scene.now).plus(LATENESS_MAX);
         assert_eq!(taken.assignment.map(|turn| turn.until), Some(until), "{minutes}");
-        assert_eq!((taken.promised, taken.due_at()), (Some(at), Some(until)));
+        assert_eq!((taken.acceptance.promised, taken.due_at()), (Some(at), Some(until)));
         scene.advance(Millis(until.since(scene.now).0 - 1));
         assert_eq!(scene.state(job), State::Running);
         scene.advance(Millis(1));
@@ -47,7 +47,7 @@ fn a_promise_never_reaches_past_the_deadline() {
     for at in [scene.now.plus(JOB_LIFETIME), Timestamp::NEVER] {
         let job = hire(&mut scene, client, ada).unwrap();
         let taken = scene.respond(job.id, ada, ready(at)).unwrap();
-        assert_eq!(taken.assignment.map(|turn| turn.until), Some(job.deadline));
+        assert_eq!(taken.assignment.map(|turn| turn.until), Some(job.request.deadline));
     }
 }
 
@@ -66,7 +66,7 @@ fn when_the_requester_wants_a_time_the_lease_counts_as_ever() {
         let taken = scene.respond(job, ada, said).unwrap();
         let until = scene.now.plus(LEASE);
         assert_eq!(taken.assignment.map(|turn| turn.until), Some(until), "{ready_at:?} {wanted}");
-        assert_eq!(taken.promised, promised);
+        assert_eq!(taken.acceptance.promised, promised);
     }
 }
 

@@ -83,7 +83,10 @@ fn a_job_that_needs_a_yes_waits_for_it_with_its_money_set_aside() {
     let waiting = scene.job(job);
     assert_eq!((waiting.state, waiting.worker()), (State::Deferred { until }, None));
     assert!(
-        waiting.pending_assignment.is_some_and(|waits| waits.worker == ada && waits.needs_approval)
+        waiting
+            .candidates
+            .pending_assignment
+            .is_some_and(|waits| waits.worker == ada && waits.needs_approval)
     );
     assert_eq!(scene.balance_text("rich"), ("99.50".to_owned(), "0.50".to_owned()));
     let wanted = NoticeKind::ApprovalRequested { job, until };
@@ -172,7 +175,7 @@ fn a_yes_for_an_agent_that_is_full_holds_until_it_has_room() {
     let order = OpenJob { skill: "dig".to_owned(), ..order_for(&mut scene, client, ada) };
     let other = scene.open_job(order).id;
     scene.approve(job, Approver::Operator, true).unwrap();
-    let waits = scene.job(job).pending_assignment.expect("it waits");
+    let waits = scene.job(job).candidates.pending_assignment.expect("it waits");
     assert!(waits.approved && !waits.needs_approval, "{waits:?}");
     scene.advance(seconds(60));
     assert_eq!(scene.job(job).worker(), None, "there is still no capacity");
@@ -188,7 +191,11 @@ fn nobody_gets_round_the_yes() {
     let order =
         OpenJob { selection: Selection::Broadcast, ..scene.job_order(client, "sum", "0.50") };
     let copies = jobs_in(scene.run(Command::OpenJob(Box::new(order))).unwrap());
-    assert!(copies.iter().all(|job| job.worker().is_none() && job.pending_assignment.is_some()));
+    assert!(
+        copies
+            .iter()
+            .all(|job| job.worker().is_none() && job.candidates.pending_assignment.is_some())
+    );
     let closes = scene.now.plus(seconds(10));
     let order = scene.job_order(client, "sum", "0.50");
     let auction = scene.open_job(OpenJob { selection: Selection::Auction { closes }, ..order }).id;
@@ -196,7 +203,9 @@ fn nobody_gets_round_the_yes() {
     let offer = Command::Offer { job: JobRef::Id(auction), by: ada, price, valid_for };
     scene.run(offer).unwrap();
     scene.advance(seconds(10));
-    assert!(scene.job(auction).pending_assignment.is_some_and(|waits| waits.needs_approval));
+    assert!(
+        scene.job(auction).candidates.pending_assignment.is_some_and(|waits| waits.needs_approval)
+    );
     let won = scene.approve(auction, Approver::Operator, true).unwrap();
     let price = won.assignment.map(|turn| turn.price);
     assert_eq!(price, Some(credits("0.05")), "for the price it offered");
@@ -216,14 +225,14 @@ pub(super) fn asked() -> (TestHub, AgentId, AgentId, JobId) {
 #[test]
 fn who_answers_for_itself_has_the_job_once_it_says_so() {
     let (mut scene, client, ada, job) = asked();
-    assert_eq!((scene.state(job), scene.job(job).accepted_at), (State::Assigned, None));
+    assert_eq!((scene.state(job), scene.job(job).acceptance.accepted_at), (State::Assigned, None));
     assert_eq!(scene.notices_to(ada), [NoticeKind::Assigned { job, epoch: 1 }]);
     scene.advance(seconds(8));
     for stranger in [client, scene.register_worker("eve", "evil", &[])] {
         assert_eq!(scene.respond(job, stranger, YES).unwrap_err(), Refusal::NotFound);
     }
     let taken = scene.respond(job, ada, YES).unwrap();
-    assert_eq!((taken.state, taken.accepted_at), (State::Running, Some(scene.now)));
+    assert_eq!((taken.state, taken.acceptance.accepted_at), (State::Running, Some(scene.now)));
     assert_eq!(scene.notices_to(client), [NoticeKind::Accepted { job }]);
     assert!(taken.pending, "from now on it cannot vanish");
     for second in [YES, no(), WorkerResponse::Defer { until: Timestamp::NEVER }] {
@@ -295,7 +304,10 @@ fn the_next_one_is_asked_when_the_policy_says_so() {
         } else {
             scene.respond(job, ada, no()).unwrap();
         }
-        assert_eq!((scene.job(job).worker(), scene.job(job).accepted_at), (Some(bob), None));
+        assert_eq!(
+            (scene.job(job).worker(), scene.job(job).acceptance.accepted_at),
+            (Some(bob), None)
+        );
         assert_eq!(scene.respond(job, ada, YES).unwrap_err(), Refusal::NotFound);
         scene.respond(job, bob, YES).unwrap();
         assert_eq!(scene.agent_state(ada).standing.outcomes, 0);
@@ -334,13 +346,13 @@ fn not_before_then_is_an_answer_too() {
 fn who_begins_or_hands_over_has_taken_it_on() {
     let (mut scene, client, ada, job) = asked();
     scene.run(Command::Start { job: JobRef::Id(job), by: ada }).unwrap();
-    assert_eq!(scene.job(job).accepted_at, Some(scene.now));
+    assert_eq!(scene.job(job).acceptance.accepted_at, Some(scene.now));
     assert_eq!(scene.notices_to(client), [NoticeKind::Accepted { job }]);
     scene.advance(seconds(60));
     assert_eq!(scene.state(job), State::Running, "it is not asked again");
     let (mut scene, _, _, job) = asked();
     scene.succeed(job, "0.10");
-    assert_eq!(scene.job(job).accepted_at, Some(scene.now));
+    assert_eq!(scene.job(job).acceptance.accepted_at, Some(scene.now));
 }
 
 #[test]
@@ -348,7 +360,7 @@ fn the_hub_says_yes_for_everybody_else() {
     let (mut scene, client) = market();
     let ada = scene.register_worker("ada", "acme", &[("sum", "0.10")]);
     let job = hire(&mut scene, client, ada).unwrap();
-    assert_eq!(job.accepted_at, Some(scene.now));
+    assert_eq!(job.acceptance.accepted_at, Some(scene.now));
     let wrong = Refusal::WrongState { state: State::Assigned };
     assert_eq!(scene.respond(job.id, ada, YES).unwrap_err(), wrong);
     assert_eq!(scene.notices_to(client), []);

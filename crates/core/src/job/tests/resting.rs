@@ -65,5 +65,5 @@ fn a_row_from_before_there_was_rest_is_read_and_one_without_it_is_the_same() {
     let row = serde_json::to_string(&*job).unwrap();
     assert!(!row.contains("rest"), "{row}");
     let read: crate::job::Job = serde_json::from_str(&row).unwrap();
-    assert_eq!(read.backoff, Backoff::default());
+    assert_eq!(read.candidates.backoff, Backoff::default());
 }

@@ -86,12 +86,12 @@ fn what_is_held_back_is_given_out_at_its_moment_and_not_before() {
 #[test]
 fn nothing_is_held_while_the_worker_is_away_and_all_of_it_at_acceptance() {
     let (mut scene, client, ada, job) = put_off();
-    assert_eq!((scene.balance_text("rich"), scene.job(job).held), (whole(), credits("0")));
+    assert_eq!((scene.balance_text("rich"), scene.job(job).payment.held), (whole(), credits("0")));
     assert!(scene.job(job).pending);
     scene.advance(seconds(30));
     stand(&mut scene, ada, Availability::Idle, None);
     let given = scene.job(job);
-    assert_eq!((given.state, given.worker(), given.held), {
+    assert_eq!((given.state, given.worker(), given.payment.held), {
         (State::Assigned, Some(ada), credits("0.50"))
     });
     assert_eq!(scene.balance_text("rich"), ("99.50".to_owned(), "0.50".to_owned()));
@@ -275,9 +275,9 @@ proptest! {
                 _ => scene.advance(seconds(n)),
             }
             for job in scene.world.live_jobs() {
-                let away = job.pending_assignment.is_some_and(|waits| !waits.needs_approval && !waits.approved);
-                let held = if away { credits("0") } else { job.budget };
-                prop_assert_eq!(job.held, held, "{:?}", job);
+                let away = job.candidates.pending_assignment.is_some_and(|waits| !waits.needs_approval && !waits.approved);
+                let held = if away { credits("0") } else { job.payment.budget };
+                prop_assert_eq!(job.payment.held, held, "{:?}", job);
             }
         }
         scene.advance(Millis::hours(48));

@@ -229,7 +229,8 @@ fn a_broadcast_whose_first_copy_was_taken_back_does_not_lose_the_others_to_a_sec
     let second = OpenJob { uuid: uuid::Uuid::from_u128(99), content, ..order };
     let refused = scene.run(command(&second)).unwrap_err();
     assert_eq!(refused, Refusal::SameIdOtherContent);
-    let job = JobRef::Foreign { origin: jobs[1].origin, id: jobs[1].foreign_id.clone() };
+    let job =
+        JobRef::Foreign { origin: jobs[1].request.origin, id: jobs[1].request.foreign_id.clone() };
     scene.run(Command::Start { job, by: b }).expect("the id still leads to it");
     assert_eq!(scene.state(jobs[1].id), State::Running);
 }

@@ -20,7 +20,7 @@ fn who_may_offer_what_and_how_often() {
     ] {
         assert_eq!(bid(&mut scene, job, by, price).outcome, answer);
     }
-    assert_eq!(scene.job(job).offers.len(), 1);
+    assert_eq!(scene.job(job).candidates.offers.len(), 1);
     // The clock closes it, whether or not its timer has fired yet.
     scene.advance_without_timers(WINDOW);
     assert_eq!(bid(&mut scene, job, b, "1").outcome, "refused WrongState { state: Negotiating }");
@@ -152,7 +152,7 @@ fn after_the_last_offer_it_is_held_again_for_whoever_comes() {
         let fresh = scene.register_worker(name, name, &[("sum", "70")]);
         let closes = scene.now.plus(WINDOW);
         assert_eq!(scene.notices_to(fresh), [NoticeKind::OfferRequested { job, closes }]);
-        assert_eq!(scene.job(job).invited, [fresh]);
+        assert_eq!(scene.job(job).candidates.invited, [fresh]);
         scene.advance(Millis(WINDOW.0 - 1));
         bid(&mut scene, job, fresh, "45");
         let turn = scene.job(job).assignment.unwrap();
@@ -175,7 +175,7 @@ fn dispatching_holds_it_again_for_whoever_is_free_by_now() {
     let work = scene.open_job(work).id;
     let order = auction(&mut scene, client, "50");
     let job = post_task(&mut scene, order);
-    assert_eq!(scene.job(job).invited, [a]);
+    assert_eq!(scene.job(job).candidates.invited, [a]);
     bid(&mut scene, job, a, "20");
     pass(&mut scene, job, a);
     assert_eq!(post_new(&mut scene, MarketOrder::Dispatch).lines.len(), 0);

@@ -93,7 +93,10 @@ fn without_payments_prices_only_steer_the_choice() {
     assert_eq!(given, ["20", "30", "20"], "the cheapest; then all but the one above the reward");
     for job in &jobs {
         let done = scene.succeed(job.id, "20");
-        assert_eq!((done.held, done.result.as_ref().unwrap().paid), (credits("0"), credits("0")));
+        assert_eq!(
+            (done.payment.held, done.result.as_ref().unwrap().paid),
+            (credits("0"), credits("0"))
+        );
     }
     let order = auction(&mut scene, poor, "50");
     let order = OpenJob { policy: Policy { unpaid: true, ..TASK }, ..order };
@@ -128,10 +131,13 @@ fn everybody_gets_a_copy_for_its_own_price_and_each_ends_by_itself() {
     let [one, two] = [JobId(1), JobId(2)].map(|id| scene.job(id));
     for (copy, agent, skill, price) in [(&one, a, "sum", "20"), (&two, b, "dig", "50")] {
         let turn = copy.assignment.unwrap();
-        assert_eq!((turn.worker, turn.price, copy.held), (agent, credits(price), credits(price)));
-        assert_eq!(copy.skill, skill);
+        assert_eq!(
+            (turn.worker, turn.price, copy.payment.held),
+            (agent, credits(price), credits(price))
+        );
+        assert_eq!(copy.request.skill, skill);
     }
-    assert!(one.uuid != two.uuid && one.foreign_id != two.foreign_id);
+    assert!(one.uuid != two.uuid && one.request.foreign_id != two.request.foreign_id);
     assert_eq!(scene.balance_text("rich"), account("30.00", "70.00"));
     scene.succeed(one.id, "20");
     assert_eq!(scene.balance_text("rich"), account("30.00", "50.00"));

@@ -58,8 +58,8 @@ fn somebody_new_arrives_with_its_first_order_and_pays_from_its_welcome() {
     let ada = scene.world.agent_by_alias(HOME, "ada").unwrap();
     assert_eq!(scene.world.agents().count(), 2);
     for job in scene.store.rows.jobs.values() {
-        assert_eq!((&job.requester, job.worker()), (&Requester::Agent(ada), Some(worker)));
-        assert_eq!(job.payer, scene.world.owner_by_name("ada"));
+        assert_eq!((&job.request.requester, job.worker()), (&Requester::Agent(ada), Some(worker)));
+        assert_eq!(job.payment.payer, scene.world.owner_by_name("ada"));
     }
     assert_eq!(scene.balance_text("ada"), account("20.00", "80.00"));
     assert_eq!(scene.agent_state(ada).market_totals.requested, 2);

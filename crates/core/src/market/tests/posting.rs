@@ -155,17 +155,26 @@ fn a_job_knows_how_many_orders_came_before_it_and_before_its_end() {
     scene.submit_and_read("2", MarketOrder::RecordOnly);
     let order = task(&mut scene, client, "50", Selection::Cheapest);
     let job = post_task(&mut scene, order);
-    assert_eq!((scene.job(job).market_orders_before, scene.job(job).market_orders_at_end), (2, 0));
+    assert_eq!(
+        (scene.job(job).links.market_orders_before, scene.job(job).links.market_orders_at_end),
+        (2, 0)
+    );
     scene.submit_and_read("4", MarketOrder::RecordOnly);
     let word = scene.job_report(job, true, "20");
     assert_eq!(
         scene.submit_and_read("5", MarketOrder::ReportResult(Box::new(word))).outcome,
         "done"
     );
-    assert_eq!((scene.job(job).market_orders_before, scene.job(job).market_orders_at_end), (2, 4));
+    assert_eq!(
+        (scene.job(job).links.market_orders_before, scene.job(job).links.market_orders_at_end),
+        (2, 4)
+    );
     // Steps without orders are counted between the orders.
     let order = task(&mut scene, client, "50", Selection::Cheapest);
     let job = scene.open_job(order).id;
     scene.succeed(job, "1");
-    assert_eq!((scene.job(job).market_orders_before, scene.job(job).market_orders_at_end), (5, 5));
+    assert_eq!(
+        (scene.job(job).links.market_orders_before, scene.job(job).links.market_orders_at_end),
+        (5, 5)
+    );
 }

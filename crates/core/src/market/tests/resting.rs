@@ -72,7 +72,7 @@ fn whoever_declines_in_the_market_itself_is_followed_at_once_for_ever() {
         assert_eq!(scene.job(job).worker(), Some(worker));
         pass(&mut scene, job, worker);
     }
-    assert_eq!((scene.state(job), scene.job(job).backoff.until), (State::Queued, None));
+    assert_eq!((scene.state(job), scene.job(job).candidates.backoff.until), (State::Queued, None));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn an_auction_that_rests_goes_on_with_the_offers_it_has() {
     let order = auction(&mut scene, client, "50");
     let job = post_task(&mut scene, order);
     for (by, price) in all.iter().zip(["10", "20", "30"]) {
-        if !scene.job(job).offers.iter().any(|offer| offer.by == *by) {
+        if !scene.job(job).candidates.offers.iter().any(|offer| offer.by == *by) {
             bid(&mut scene, job, *by, price);
         }
     }
@@ -127,11 +127,11 @@ fn an_auction_that_rests_goes_on_with_the_offers_it_has() {
     assert_eq!(scene.state(job), State::Queued);
     assert_eq!(post_new(&mut scene, MarketOrder::Dispatch).outcome, "done");
     let second = scene.job(job);
-    assert_eq!((second.state, second.round.unwrap().number), (State::Assigned, 1));
+    assert_eq!((second.state, second.candidates.round.unwrap().number), (State::Assigned, 1));
     scene.fail(job);
     rests_for(&mut scene, job, Millis::seconds(2));
     let third = scene.job(job);
-    assert_eq!((third.state, third.round.unwrap().number), (State::Assigned, 1));
+    assert_eq!((third.state, third.candidates.round.unwrap().number), (State::Assigned, 1));
     assert!(![Some(first), second.worker()].contains(&third.worker()));
 }
 
@@ -141,16 +141,16 @@ fn a_task_that_rests_still_ends_with_its_time_and_survives_a_restart() {
     for _ in 0..AT_ONCE {
         scene.fail(job);
     }
-    let rest = scene.job(job).backoff;
+    let rest = scene.job(job).candidates.backoff;
     restart(&mut scene);
-    assert_eq!(scene.job(job).backoff, rest);
+    assert_eq!(scene.job(job).candidates.backoff, rest);
     rests_for(&mut scene, job, Millis::seconds(1));
     for _ in 0..2 {
         scene.fail(job);
         scene.advance(Millis::seconds(4));
     }
     assert_eq!(
-        (scene.state(job), scene.job(job).backoff.until),
+        (scene.state(job), scene.job(job).candidates.backoff.until),
         (State::Queued, None),
         "no agent is left"
     );

@@ -15,7 +15,7 @@ fn agents_of_the_market_are_counted_and_others_for_what_they_do_there() {
     }
     let order = task(&mut scene, client, "50", Selection::Cheapest);
     let job = post_task(&mut scene, order);
-    let name = scene.job(job).foreign_id.clone();
+    let name = scene.job(job).request.foreign_id.clone();
     pass(&mut scene, job, a);
     assert_eq!(scene.job(job).worker(), Some(far));
     scene.decline(job);

@@ -66,15 +66,17 @@ impl EconomyChecks {
         if matches!(job.selection, Selection::Invited { .. }) {
             return;
         }
-        let named =
-            |job: &Job| job.offers.iter().filter(|one| Some(one.by) == job.worker()).count();
+        let named = |job: &Job| {
+            job.candidates.offers.iter().filter(|one| Some(one.by) == job.worker()).count()
+        };
         let chosen = job.intended_worker();
         if let Some(worker) = chosen {
             let key = (job.id, worker);
             let skill = world.agent(worker).and_then(|agent| agent.skill_for(job));
             let by_offers = job.selection.is_by_offers();
-            let listed =
-                skill.filter(|_| !by_offers).map(|skill| job.price_step.round_price(skill.price));
+            let listed = skill
+                .filter(|_| !by_offers)
+                .map(|skill| job.payment.price_step.round_price(skill.price));
             let price = job.assignment.map(|turn| turn.price).or(listed);
             if let Some(price) = price.filter(|price| *price <= job.max_payment()) {
                 self.shown.entry(key).or_insert(price);
@@ -97,7 +99,8 @@ impl EconomyChecks {
         let shown = self.shown.get(&(job.id, turn.worker));
         assert!(shown.is_some_and(|shown| turn.price <= *shown), "raised after agreement: {job:?}");
         // Rounding adds only the requester's price step.
-        let rounded = turn.own.is_none_or(|own| job.price_step.round_price(own) == turn.price);
+        let rounded =
+            turn.own.is_none_or(|own| job.payment.price_step.round_price(own) == turn.price);
         assert!(rounded || job.selection.is_by_offers(), "gained by rounding: {job:?}");
         let paid = job.result.as_ref().map_or(Credits::ZERO, |report| report.paid);
         assert!(paid <= turn.price, "paid more than was shown: {job:?}");
@@ -105,8 +108,11 @@ impl EconomyChecks {
 
     /// The time a worker received a job is written once and never changed.
     fn hands(&mut self, old: Option<&Job>, job: &Job, world: &World, now: Timestamp) {
-        if old.is_none_or(|old| old.read_at != job.read_at) {
-            assert!(job.read_at.is_none_or(|at| at == now), "read at another time: {job:?}");
+        if old.is_none_or(|old| old.candidates.read_at != job.candidates.read_at) {
+            assert!(
+                job.candidates.read_at.is_none_or(|at| at == now),
+                "read at another time: {job:?}"
+            );
         }
         let Some(turn) = job.assignment else { return };
         assert!(
@@ -115,8 +121,8 @@ impl EconomyChecks {
         );
         let Some(at) = turn.received_at else { return };
         let since = *self.in_hand.entry((job.id, job.epoch)).or_insert(now);
-        let asked_alone =
-            matches!(job.selection, Selection::Invited { .. }) && job.read_at == Some(at);
+        let asked_alone = matches!(job.selection, Selection::Invited { .. })
+            && job.candidates.read_at == Some(at);
         assert!(at == since || asked_alone, "received at another time: {job:?}");
     }
 
@@ -145,16 +151,17 @@ impl EconomyChecks {
             let (Some(agent), Some(job)) = (notice.to, notice.news.job()) else { continue };
             let inbox = self.inboxes.entry(agent).or_insert_with(|| Inbox::new(agent));
             // Resumed work, and work the agent offered for or started itself, was accepted before.
-            let known = before
-                .get(&job)
-                .is_some_and(|old| old.intended_worker() == Some(agent) || old.read_at.is_some());
+            let known = before.get(&job).is_some_and(|old| {
+                old.intended_worker() == Some(agent) || old.candidates.read_at.is_some()
+            });
             let row = changes.jobs.get(&job);
-            let offered = |job: &Arc<Job>| job.offers.iter().any(|offer| offer.by == agent);
+            let offered =
+                |job: &Arc<Job>| job.candidates.offers.iter().any(|offer| offer.by == agent);
             let known = known || row.is_some_and(offered);
             let asked = |job: &Arc<Job>| matches!(job.selection, Selection::Invited { .. });
             let asked = row.is_some_and(asked);
             let free = row.is_some_and(|job| {
-                (job.budget.is_zero() || job.policy.unpaid) && is_for_a_stranger(job, world)
+                (job.payment.budget.is_zero() || job.policy.unpaid) && is_for_a_stranger(job, world)
             });
             match notice.news {
                 // Notices read by the same command have freed capacity before.
@@ -186,15 +193,15 @@ impl EconomyChecks {
         for job in
             world.live_jobs().filter(|job| matches!(job.state, State::Open | State::Negotiating))
         {
-            let who = match job.requester {
+            let who = match job.request.requester {
                 Requester::Agent(agent) => Some(agent),
                 Requester::Guest(_) => None,
             };
-            *asked.entry(who).or_default() += job.invited.len();
+            *asked.entry(who).or_default() += job.candidates.invited.len();
         }
         let most = asked.values().max().copied().unwrap_or(0);
         // An agent that makes an offer without being invited is not counted.
-        let offers: usize = world.live_jobs().map(|job| job.offers.len()).sum();
+        let offers: usize = world.live_jobs().map(|job| job.candidates.offers.len()).sum();
         assert!(most <= world.rules.invitations_max + offers, "one requester invites too many");
     }
 
@@ -216,7 +223,7 @@ impl EconomyChecks {
 
 /// Whether the requester's owner never paid or was paid.
 fn is_for_a_stranger(job: &Job, world: &World) -> bool {
-    job.payer.and_then(|payer| world.owner(payer)).is_none_or(|one| one.payment_count == 0)
+    job.payment.payer.and_then(|payer| world.owner(payer)).is_none_or(|one| one.payment_count == 0)
 }
 
 /// A missing response counts exactly if the grace period has passed; leaving, if the job was

@@ -20,7 +20,7 @@ pub fn check(changes: &Changes, world: &World) {
             continue;
         }
         let url = told_at(job, world);
-        match (&told[..], &job.requester) {
+        match (&told[..], &job.request.requester) {
             ([], Requester::Guest(_)) => assert_eq!(url, None, "a guest was not notified: {job:?}"),
             ([], Requester::Agent(_)) => heard_otherwise(job, changes, world),
             ([one], requester) => {
@@ -37,7 +37,7 @@ pub fn check(changes: &Changes, world: &World) {
 /// A requester of the same protocol as the party that ended the job gets the original text. A
 /// requester that ended it itself gets no notice.
 fn heard_otherwise(job: &Job, changes: &Changes, world: &World) {
-    let Requester::Agent(requester) = job.requester else { return };
+    let Requester::Agent(requester) = job.request.requester else { return };
     let agent = world.agent(requester).expect("the requester is registered");
     let words = |notice: &&Arc<Notice>| match &notice.news {
         NoticeKind::Message { from, protocol: words, .. } => {
@@ -65,11 +65,11 @@ fn pushed(notice: NoticeId, url: Option<String>, changes: &Changes) {
 /// The URL for the requester's notice: the agent's endpoint in protocols that always deliver there,
 /// otherwise the job's callback if the requester was answered that it has to wait.
 fn told_at(job: &Job, world: &World) -> Option<String> {
-    match job.requester {
+    match job.request.requester {
         Requester::Agent(agent) if is_asked(job) || job.policy.presence_first => {
-            world.agent(agent).filter(|agent| agent.home == job.origin)?.delivery_url()
+            world.agent(agent).filter(|agent| agent.home == job.request.origin)?.delivery_url()
         }
-        _ => job.callback.clone().filter(|_| job.pending),
+        _ => job.request.callback.clone().filter(|_| job.pending),
     }
 }
 

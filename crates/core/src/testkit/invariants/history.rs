@@ -130,7 +130,7 @@ impl HistoryChecks {
             let Some(worker) = ended.worker().filter(|_| *state != State::Withdrawn) else {
                 continue;
             };
-            assert_eq!(ended.previous_worked, self.worked.insert(worker, *job), "{ended:?}");
+            assert_eq!(ended.links.previous_worked, self.worked.insert(worker, *job), "{ended:?}");
         }
     }
 
@@ -223,7 +223,12 @@ fn states(old: Option<&Job>, job: &Job, told: &[&Event]) {
 
 /// Every offer has an event with its maker.
 fn offers(old: Option<&Job>, job: &Job, told: &[&Event]) {
-    let made = job.offers.iter().skip(old.map_or(0, |old| old.offers.len())).map(|offer| offer.by);
+    let made = job
+        .candidates
+        .offers
+        .iter()
+        .skip(old.map_or(0, |old| old.candidates.offers.len()))
+        .map(|offer| offer.by);
     let told = told.iter().filter_map(|event| match event {
         Event::JobOffered { by, .. } => Some(*by),
         _ => None,

@@ -19,10 +19,18 @@ pub fn check(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &Worl
         let old = before.get(&job.id).map(|old| &**old);
         let until = match old.filter(|old| old.epoch == job.epoch) {
             None => given(old, job, turn, world, now),
-            Some(old) if old.accepted_at.is_none() && job.accepted_at.is_some() => taken(job, now),
-            Some(old) => old.assignment.map_or(job.deadline, |turn| turn.until),
+            Some(old)
+                if old.acceptance.accepted_at.is_none() && job.acceptance.accepted_at.is_some() =>
+            {
+                taken(job, now)
+            }
+            Some(old) => old.assignment.map_or(job.request.deadline, |turn| turn.until),
         };
-        assert_eq!(turn.until, until.min(job.deadline), "the lease has a wrong end: {job:?}");
+        assert_eq!(
+            turn.until,
+            until.min(job.request.deadline),
+            "the lease has a wrong end: {job:?}"
+        );
         if matches!(job.state, State::Assigned | State::Running) {
             assert!(
                 job.due_at().is_some_and(|due| due <= turn.until),
@@ -42,17 +50,21 @@ fn given(
 ) -> Timestamp {
     let asked = matches!(job.selection, Selection::Invited { .. });
     let waited = old.is_some_and(|old| old.state == State::Open);
-    if asked && waited && turn.since == job.opened_at {
+    if asked && waited && turn.since == job.request.opened_at {
         // A sole invitee that started by itself: it had the whole time from the start.
-        return job.deadline;
+        return job.request.deadline;
     }
-    now.plus(if job.accepted_at.is_some() { job.lease } else { world.rules.acceptance_timeout })
+    now.plus(if job.acceptance.accepted_at.is_some() {
+        job.request.lease
+    } else {
+        world.rules.acceptance_timeout
+    })
 }
 
 /// A worker that names its own time is overdue only well after that.
 fn taken(job: &Job, now: Timestamp) -> Timestamp {
-    match (job.wanted_by, job.ready_at) {
+    match (job.request.wanted_by, job.acceptance.ready_at) {
         (None, Some(ready)) => ready.max(now).plus(TIME_LIMIT),
-        _ => now.plus(job.lease),
+        _ => now.plus(job.request.lease),
     }
 }

@@ -72,15 +72,15 @@ impl LedgerChecks {
         let none = JobPayments::default();
         let deal = self.deals.get(&job.id).unwrap_or(&none);
         let owner = |agent| world.agent(agent).map(|agent| agent.owner);
-        let asks = match job.requester {
+        let asks = match job.request.requester {
             Requester::Agent(agent) => owner(agent),
             Requester::Guest(_) => None,
         };
-        assert_eq!(job.payer, asks, "the requester pays: {job:?}");
-        let own = deal.payers.iter().all(|payer| job.payer == Some(*payer));
+        assert_eq!(job.payment.payer, asks, "the requester pays: {job:?}");
+        let own = deal.payers.iter().all(|payer| job.payment.payer == Some(*payer));
         assert!(own, "credits of {:?} were moved for {job:?}", deal.payers);
-        assert_eq!(deal.held - deal.captured - deal.released, job.held.micros());
-        assert!(job.held <= job.max_payment(), "no more is held than the budget");
+        assert_eq!(deal.held - deal.captured - deal.released, job.payment.held.micros());
+        assert!(job.payment.held <= job.max_payment(), "no more is held than the budget");
         if !job.state.is_final() {
             assert!(deal.payees.is_empty(), "paid before its end: {job:?}");
             return;
@@ -89,7 +89,7 @@ impl LedgerChecks {
         let earned = deal.payees.iter().all(|payee| worker == Some(*payee));
         assert!(earned, "{:?} were paid for {job:?}", deal.payees);
         let paid = job.result.as_ref().map_or(0, |report| report.paid.micros());
-        assert_eq!(job.held, Credits::ZERO, "no hold outlives its job");
+        assert_eq!(job.payment.held, Credits::ZERO, "no hold outlives its job");
         assert_eq!(deal.captured, paid, "what was captured is what was reported paid");
         assert!(paid == 0 || job.state == State::Completed, "only success is paid");
         let price = job.assignment.map_or(0, |turn| turn.price.micros());
@@ -100,8 +100,8 @@ impl LedgerChecks {
     pub fn check_balance(&self, world: &World) {
         let mut held: BTreeMap<OwnerId, i64> = BTreeMap::new();
         for job in world.live_jobs() {
-            if let Some(payer) = job.payer {
-                *held.entry(payer).or_default() += job.held.micros();
+            if let Some(payer) = job.payment.payer {
+                *held.entry(payer).or_default() += job.payment.held.micros();
             }
         }
         let mut sum = 0_i128;

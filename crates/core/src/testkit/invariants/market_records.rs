@@ -93,8 +93,8 @@ impl MarketChecks {
         for event in changes.history_lines.iter().flat_map(|line| &line.events) {
             let Event::JobAssigned { job, worker, epoch } = *event else { continue };
             let last = changes.jobs.get(&job).filter(|job| job.epoch == epoch);
-            let held =
-                last.filter(|job| job.origin == market && job.active_worker() == Some(worker));
+            let held = last
+                .filter(|job| job.request.origin == market && job.active_worker() == Some(worker));
             if held.is_some() && away(worker) {
                 let news = NoticeKind::Assigned { job, epoch };
                 let (id, to, at) = (NoticeId::default(), Some(worker), changes.history_lines[0].at);
@@ -124,10 +124,10 @@ impl MarketChecks {
     /// The first end of an auction leads to its record, forever.
     fn closings(&mut self, before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, of: Protocol) {
         // Another protocol's job may have the same id, and end in the same step.
-        for job in changes.jobs.values().filter(|job| job.origin == of) {
+        for job in changes.jobs.values().filter(|job| job.request.origin == of) {
             let auction = matches!(job.selection, Selection::Auction { .. });
             let open = before.get(&job.id).is_some_and(|old| old.state == State::Negotiating);
-            let digest = claim::closed_auction(of, &job.foreign_id);
+            let digest = claim::closed_auction(of, &job.request.foreign_id);
             let led = changes.claims.iter().filter(|claim| claim.digest == digest);
             let led: Vec<ClaimTarget> = led.map(|claim| claim.target).collect();
             let ends = auction && open && job.state != State::Negotiating;
@@ -169,12 +169,12 @@ impl MarketChecks {
         let job = |id: &JobId| changes.jobs.get(id).or_else(|| jobs.get(id)).expect("known");
         let counts = |agent: AgentId, job: &Job| {
             let home = world.agent(agent).map(|agent| agent.home);
-            home == market || Some(job.origin) == market
+            home == market || Some(job.request.origin) == market
         };
         for event in changes.history_lines.iter().flat_map(|line| &line.events) {
             match event {
                 Event::JobOpened { job: id } => {
-                    if let Requester::Agent(agent) = job(id).requester
+                    if let Requester::Agent(agent) = job(id).request.requester
                         && counts(agent, job(id))
                     {
                         self.tallies.entry(agent).or_default().requested += 1;
@@ -185,7 +185,7 @@ impl MarketChecks {
                 }
                 Event::JobDeclined { job: id, worker } if counts(*worker, job(id)) => {
                     let names = self.declined.entry(*worker).or_default();
-                    names.push(job(id).foreign_id.clone());
+                    names.push(job(id).request.foreign_id.clone());
                 }
                 _ => {}
             }
@@ -228,8 +228,8 @@ impl MarketChecks {
 
 /// A job records how many orders were submitted before it was opened, and before it ended.
 fn counted(old: Option<&Job>, job: &Job, posts: u64) {
-    let opened = old.map_or(posts, |old| old.market_orders_before);
-    assert_eq!(job.market_orders_before, opened, "{job:?}");
+    let opened = old.map_or(posts, |old| old.links.market_orders_before);
+    assert_eq!(job.links.market_orders_before, opened, "{job:?}");
     let ended = job.state.is_final() && job.state != State::Withdrawn;
-    assert_eq!(job.market_orders_at_end, if ended { posts } else { 0 }, "{job:?}");
+    assert_eq!(job.links.market_orders_at_end, if ended { posts } else { 0 }, "{job:?}");
 }

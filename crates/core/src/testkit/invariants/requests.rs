@@ -65,35 +65,43 @@ impl RequestChecks {
 
     /// At most one worker, which was invited; never more held than agreed.
     fn job(&mut self, job: &Job) {
-        let first = self.asked.entry(job.id).or_insert_with(|| job.invited.clone());
-        assert!(job.invited.iter().all(|one| first.contains(one)), "no agent is invited later");
-        let unique: BTreeSet<AgentId> = job.invited.iter().copied().collect();
-        assert_eq!(unique.len(), job.invited.len(), "no agent is invited twice");
-        let out = job.invited.iter().all(|one| !job.declined.contains(one));
+        let first = self.asked.entry(job.id).or_insert_with(|| job.candidates.invited.clone());
+        assert!(
+            job.candidates.invited.iter().all(|one| first.contains(one)),
+            "no agent is invited later"
+        );
+        let unique: BTreeSet<AgentId> = job.candidates.invited.iter().copied().collect();
+        assert_eq!(unique.len(), job.candidates.invited.len(), "no agent is invited twice");
+        let out = job.candidates.invited.iter().all(|one| !job.candidates.declined.contains(one));
         assert!(
             out || job.assignment.is_some() || job.state.is_final(),
             "a declining agent is out"
         );
         assert!(
-            !job.invited.iter().any(|one| job.is_requested_by(*one)),
+            !job.candidates.invited.iter().any(|one| job.is_requested_by(*one)),
             "no agent invites itself"
         );
         let agreed = job.assignment.map(|turn| turn.price);
-        self.put_off.extend(job.pending_assignment.map(|_| job.id));
+        self.put_off.extend(job.candidates.pending_assignment.map(|_| job.id));
         match job.state {
             State::Open => {
-                let alone = first.len() == 1 && job.declined.is_empty();
-                assert!(job.held.is_zero() || alone, "a hold without a sole invitee");
+                let alone = first.len() == 1 && job.candidates.declined.is_empty();
+                assert!(job.payment.held.is_zero() || alone, "a hold without a sole invitee");
                 let unbound = matches!(job.selection, Selection::Invited { offers_only: true, .. });
-                assert!(job.held.is_zero() || !unbound, "a request for any hub holds nothing");
+                assert!(
+                    job.payment.held.is_zero() || !unbound,
+                    "a request for any hub holds nothing"
+                );
             }
-            State::Negotiating => assert_eq!(job.held, Credits::ZERO, "nothing is agreed yet"),
+            State::Negotiating => {
+                assert_eq!(job.payment.held, Credits::ZERO, "nothing is agreed yet")
+            }
             // Not assigned yet, but a price is agreed.
             State::Deferred { .. } if agreed.is_none() => {}
             State::Assigned | State::Running | State::Deferred { .. } => {
-                assert_eq!(Some(job.held), agreed, "the agreed price is held");
+                assert_eq!(Some(job.payment.held), agreed, "the agreed price is held");
             }
-            _ => assert_eq!(job.held, Credits::ZERO, "no hold outlives its job"),
+            _ => assert_eq!(job.payment.held, Credits::ZERO, "no hold outlives its job"),
         }
         if let Some(turn) = job.assignment {
             let chosen = *self.chosen.entry(job.id).or_insert(turn.worker);
@@ -105,32 +113,41 @@ impl RequestChecks {
                 offer.by == turn.worker && offer.price == turn.price && stood(offer)
             };
             assert!(first.contains(&turn.worker), "assigned to an agent that was not invited");
-            assert!(job.offers.is_empty() || job.offers.iter().any(offered), "{job:?}");
+            assert!(
+                job.candidates.offers.is_empty() || job.candidates.offers.iter().any(offered),
+                "{job:?}"
+            );
         }
     }
 
     /// Invited agents and receivers of offers can refer to the job or offer by its id.
     fn names(&self, job: &Job, world: &World) {
-        let Requester::Agent(requester) = job.requester else {
+        let Requester::Agent(requester) = job.request.requester else {
             panic!("requested by a guest: {job:?}")
         };
         let asking = world.agent(requester).expect("the requester is registered");
-        let id =
-            job.foreign_id.strip_prefix(&asking.native_id).and_then(|rest| rest.strip_prefix('/'));
+        let id = job
+            .request
+            .foreign_id
+            .strip_prefix(&asking.native_id)
+            .and_then(|rest| rest.strip_prefix('/'));
         let id = id.expect("the full id starts with the requester's id");
         let leads = |digest| self.claims.get(&digest).copied();
         let signed = leads(claim::signed_order(asking.home, &asking.native_id, id));
         assert!(
             matches!(signed, Some(ClaimTarget::SignedOrder { job: Some(to), .. }) if to == job.id)
         );
-        assert_eq!(leads(claim::job(job.origin, &job.foreign_id)), Some(ClaimTarget::Job(job.id)));
+        assert_eq!(
+            leads(claim::job(job.request.origin, &job.request.foreign_id)),
+            Some(ClaimTarget::Job(job.id))
+        );
         for provider in &self.asked[&job.id] {
             let asked = leads(claim::invited_job(*provider, id));
             assert!(
                 [Some(ClaimTarget::Job(job.id)), Some(ClaimTarget::Ambiguous)].contains(&asked)
             );
         }
-        for (place, offer) in (0..).zip(&job.offers) {
+        for (place, offer) in (0..).zip(&job.candidates.offers) {
             let target = Some(ClaimTarget::Offer { job: job.id, index: place });
             let from = |from| leads(claim::offer(requester, from, &offer.name));
             assert_eq!(from(Some(offer.by)), target, "the maker's own id is unique");

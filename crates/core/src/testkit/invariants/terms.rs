@@ -87,13 +87,14 @@ impl TermsChecks {
         assert!(max.is_none_or(|max| lately <= max as usize), "{} started too many", turn.worker);
         let live = !job.state.is_final();
         assert_eq!(
-            job.accepted_at.is_none(),
+            job.acceptance.accepted_at.is_none(),
             live && terms.confirms_jobs,
             "asked to confirm, if it wants"
         );
-        let skill = world.agent(turn.worker).and_then(|worker| worker.skill(&job.skill));
-        let waited =
-            old.and_then(|old| old.pending_assignment).filter(|one| one.worker == turn.worker);
+        let skill = world.agent(turn.worker).and_then(|worker| worker.skill(&job.request.skill));
+        let waited = old
+            .and_then(|old| old.candidates.pending_assignment)
+            .filter(|one| one.worker == turn.worker);
         let agreed = waited.is_some_and(|waits| waits.needs_approval || waits.approved);
         assert!(
             agreed || skill.is_none_or(|skill| !skill.needs_approval),
@@ -101,7 +102,7 @@ impl TermsChecks {
         );
         let takes = skill.and_then(|skill| skill.expected_duration).unwrap_or_default();
         assert!(
-            job.wanted_by.is_none_or(|wanted| now.plus(takes) <= wanted),
+            job.request.wanted_by.is_none_or(|wanted| now.plus(takes) <= wanted),
             "it cannot be in time"
         );
     }
@@ -119,41 +120,47 @@ fn given(old: Option<&Job>, job: &Job) -> Option<AgentId> {
 
 /// A job is accepted only while it has a worker.
 fn taken_on(old: Option<&Job>, job: &Job) {
-    if job.accepted_at.is_some() {
+    if job.acceptance.accepted_at.is_some() {
         assert!(job.assignment.is_some(), "accepted without a worker: {job:?}");
     }
     if matches!(job.state, State::Running | State::Completed) {
-        assert!(job.accepted_at.is_some(), "worked on without acceptance: {job:?}");
+        assert!(job.acceptance.accepted_at.is_some(), "worked on without acceptance: {job:?}");
     }
     let same = old.filter(|old| old.epoch == job.epoch && job.assignment.is_some());
-    let took = same.and_then(|old| old.accepted_at);
-    assert!(took.is_none() || took == job.accepted_at, "an acceptance stays");
-    assert!(job.wanted_by.is_none() || job.promised == job.wanted_by, "the wish is the promise");
-    assert!(old.is_none_or(|old| old.wanted_by == job.wanted_by));
+    let took = same.and_then(|old| old.acceptance.accepted_at);
+    assert!(took.is_none() || took == job.acceptance.accepted_at, "an acceptance stays");
+    assert!(
+        job.request.wanted_by.is_none() || job.acceptance.promised == job.request.wanted_by,
+        "the wish is the promise"
+    );
+    assert!(old.is_none_or(|old| old.request.wanted_by == job.request.wanted_by));
 }
 
 /// A requester is notified when its job is deferred, and when it is assigned after that.
 fn put_off(old: Option<&Job>, job: &Job, changes: &Changes) {
-    assert!(job.pending_assignment.is_none() || job.pending, "the requester is notified: {job:?}");
-    let waited = old.is_some_and(|old| old.pending_assignment.is_some());
-    if waited && job.accepted_at.is_some() && !job.state.is_final() {
+    assert!(
+        job.candidates.pending_assignment.is_none() || job.pending,
+        "the requester is notified: {job:?}"
+    );
+    let waited = old.is_some_and(|old| old.candidates.pending_assignment.is_some());
+    if waited && job.acceptance.accepted_at.is_some() && !job.state.is_final() {
         let news = NoticeKind::Accepted { job: job.id };
         let told = changes.notices.iter().any(|notice| notice.news == news);
-        let agent = matches!(job.requester, crate::job::Requester::Agent(_));
+        let agent = matches!(job.request.requester, crate::job::Requester::Agent(_));
         // Another agent may have it now.
-        let same =
-            old.and_then(|old| old.pending_assignment).map(|waits| waits.worker) == job.worker();
+        let same = old.and_then(|old| old.candidates.pending_assignment).map(|waits| waits.worker)
+            == job.worker();
         assert!(told || !agent || !same, "no notice about {job:?}");
     }
 }
 
 /// A job deferred before assignment waits for an agent that can still come.
 fn waits(job: &Job, world: &World) {
-    let Some(waits) = job.pending_assignment else { return };
+    let Some(waits) = job.candidates.pending_assignment else { return };
     assert!(matches!(job.state, State::Deferred { .. }), "{job:?}");
     assert_eq!(job.assignment, None, "deferred but assigned");
     assert!(world.agent(waits.worker).is_some_and(|agent| agent.active), "waits for no agent");
-    assert!(!job.declined.contains(&waits.worker), "waits for an agent that declined");
+    assert!(!job.candidates.declined.contains(&waits.worker), "waits for an agent that declined");
     assert!(!job.is_requested_by(waits.worker), "waits for its own requester");
     assert!(!(waits.needs_approval && waits.approved), "waits for an approval it has");
 }

@@ -35,7 +35,7 @@ impl WorkChecks {
             told_later(old, job, changes, world);
             paid_for(job);
             assert!(
-                job.input_error.is_none() || job.assignment.is_none(),
+                job.request.input_error.is_none() || job.assignment.is_none(),
                 "invalid, but assigned: {job:?}"
             );
         }
@@ -118,16 +118,20 @@ impl WorkChecks {
 /// The agent that accepted the job and has not finished.
 fn at_work(job: &Job) -> Option<AgentId> {
     let held = matches!(job.state, State::Assigned | State::Running | State::Deferred { .. });
-    job.assignment.filter(|_| held && job.accepted_at.is_some()).map(|turn| turn.worker)
+    job.assignment.filter(|_| held && job.acceptance.accepted_at.is_some()).map(|turn| turn.worker)
 }
 
 /// A worker's own job id goes with the worker and never changes.
 fn called(old: Option<&Job>, job: &Job) {
-    let Some(name) = job.worker_job_id else { return };
-    assert!(job.accepted_at.is_some() && name != job.uuid, "an id without a worker: {job:?}");
-    let known = old.filter(|old| old.worker_job_id.is_some());
-    let same = known
-        .is_none_or(|old| old.worker_job_id == job.worker_job_id && old.worker() == job.worker());
+    let Some(name) = job.acceptance.worker_job_id else { return };
+    assert!(
+        job.acceptance.accepted_at.is_some() && name != job.uuid,
+        "an id without a worker: {job:?}"
+    );
+    let known = old.filter(|old| old.acceptance.worker_job_id.is_some());
+    let same = known.is_none_or(|old| {
+        old.acceptance.worker_job_id == job.acceptance.worker_job_id && old.worker() == job.worker()
+    });
     assert!(same, "an id of another worker: {job:?}");
 }
 
@@ -151,11 +155,15 @@ fn paid_for(job: &Job) {
         return;
     }
     if job.policy.unpaid {
-        assert!(job.held.is_zero(), "prices only affect the choice: {job:?}");
+        assert!(job.payment.held.is_zero(), "prices only affect the choice: {job:?}");
         return;
     }
-    let unpaid = job.policy.presence_first && job.assignment.is_none() && job.held.is_zero();
-    assert!(job.held == job.max_payment() || unpaid, "assigned without a hold: {job:?}");
-    let asks = job.pending_assignment.is_some_and(|waits| waits.needs_approval || waits.approved);
-    assert!(job.held == job.max_payment() || !asks, "approved without a hold: {job:?}");
+    let unpaid =
+        job.policy.presence_first && job.assignment.is_none() && job.payment.held.is_zero();
+    assert!(job.payment.held == job.max_payment() || unpaid, "assigned without a hold: {job:?}");
+    let asks = job
+        .candidates
+        .pending_assignment
+        .is_some_and(|waits| waits.needs_approval || waits.approved);
+    assert!(job.payment.held == job.max_payment() || !asks, "approved without a hold: {job:?}");
 }

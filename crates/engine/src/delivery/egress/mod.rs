@@ -8,10 +8,7 @@ mod dial;
 mod guard;
 mod headers;
 mod host_limits;
-mod networks;
-mod rate_limit;
 mod response;
-mod streaming;
 #[cfg(test)]
 mod tests;
 
@@ -26,12 +23,12 @@ use rialto_core::time::{Millis, Timestamp};
 
 pub use dial::{Resolve, ResolveFuture};
 pub use guard::{CheckedUrl, Guard, TargetError};
+pub use response::StreamingResponse;
 pub use response::{HttpResponse, SendError};
-pub use streaming::StreamingResponse;
 
 use dial::{ClientFactory, SystemResolver};
 use host_limits::HostLimits;
-use rate_limit::HostRateLimit;
+use host_limits::HostRateLimit;
 
 /// The `User-Agent` header of outgoing calls.
 pub const USER_AGENT: &str = concat!("rialto/", env!("CARGO_PKG_VERSION"));

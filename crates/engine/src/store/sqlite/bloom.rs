@@ -4,7 +4,18 @@
 //! bytes for each indexed claim avoid all but a few lookups in a thousand. A false positive costs
 //! one lookup in the index, and nothing else.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+use parking_lot::RwLock;
 use rialto_core::alias::Digest;
+use rusqlite::Connection;
+
+use super::checkpoint::ReaderGate;
+use super::claims::{UnindexedClaims, fill_filter};
+use super::io_error;
+use crate::store::StoreError;
 
 /// Claims that fit the first layer: 1 MiB.
 const LAYER_MIN: usize = 1 << 19;
@@ -84,6 +95,52 @@ fn block_and_bits(digest: Digest) -> (usize, Block) {
         bits >>= 9;
     }
     (number(first) as usize, marks)
+}
+
+// Loads the claim index into its Bloom filter, on a thread of its own.
+//
+// A large index takes seconds. Until it is loaded, or if it cannot be, every lookup goes to the
+// index itself, so nothing waits for it.
+
+/// The loading thread; it ends when it is done or when the store is closed.
+pub struct FilterLoader {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl FilterLoader {
+    pub fn start(
+        db: Connection,
+        tail: Arc<RwLock<UnindexedClaims>>,
+        gate: ReaderGate,
+    ) -> Result<Self, StoreError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let work = move || {
+            let mut after = None;
+            while !stopped.load(Ordering::Relaxed) {
+                let _pass = gate.enter();
+                match fill_filter(&db, &tail, after) {
+                    Ok(Some(last)) => after = Some(last),
+                    Ok(None) => return,
+                    Err(error) => {
+                        return tracing::warn!(%error, "claim filter could not be loaded; lookups use the index");
+                    }
+                }
+            }
+        };
+        let thread = Builder::new().name("sieve".to_owned()).spawn(work).map_err(io_error)?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for FilterLoader {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 #[cfg(test)]

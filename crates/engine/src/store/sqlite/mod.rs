@@ -8,9 +8,7 @@ mod bloom;
 mod checkpoint;
 pub(crate) mod claims;
 mod durability;
-mod filter_loader;
 pub(crate) mod inboxes;
-mod integrity;
 pub(crate) mod notices;
 pub(crate) mod read;
 pub(crate) mod row;
@@ -35,9 +33,9 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::{PageQuery, Reader, Row, RowKey, Store, StoreError};
 use crate::metrics::Histogram;
 use crate::permissions;
+use bloom::FilterLoader;
 use checkpoint::{Checkpointer, ReaderGate, WalLimits};
 use claims::UnindexedClaims;
-use filter_loader::FilterLoader;
 use inboxes::UnwrittenInboxes;
 
 /// The database inside the data directory.
@@ -101,7 +99,7 @@ impl SqliteStore {
         durability::configure(&db, limits)?;
         db.set_prepared_statement_cache_capacity(128);
         schema::migrate(&db)?;
-        integrity::check_file(&db)?;
+        durability::check_file(&db)?;
         durability::sync_directories(dir)?;
         let tail = Arc::new(RwLock::new(UnindexedClaims::load(&db)?));
         let checkpointer = Checkpointer::start(&path, &mut db, limits)?;

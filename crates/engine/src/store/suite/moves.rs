@@ -74,7 +74,7 @@ pub fn a_job_opened_and_finished_in_one_batch_is_only_history(place: &mut dyn St
     };
     assert_eq!(found.target, ClaimTarget::Job(job));
     let Some(Row::Job(found)) = store.load(RowKey::Job(job)).unwrap() else { panic!("it exists") };
-    assert_eq!((found.state, found.held.micros()), (State::Completed, 0));
+    assert_eq!((found.state, found.payment.held.micros()), (State::Completed, 0));
 }
 
 pub fn pushes_appear_and_vanish(place: &mut dyn StoreFixture) {

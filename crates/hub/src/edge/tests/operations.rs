@@ -1,6 +1,14 @@
 //! Operations: how they are found, and what is checked of their bodies.
 
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Response};
+use rialto_protocols::adapter::Access::AnyAgent;
+use rialto_protocols::adapter::operation::{self, get};
+use rialto_protocols::adapter::{Api, EdgeError, Operation};
+
 use super::kit::{BODY_LIMIT, Hub, patient, with};
+use crate::edge::OperationTable;
 
 fn post(headers: &str, body: &str) -> String {
     let length = format!("Content-Length: {}\r\n{headers}", body.len());
@@ -132,4 +140,48 @@ async fn methods_of_a_json_rpc_endpoint_have_rate_classes_of_their_own() {
         let answer = hub.ask(&post_to("/rpc", body)).await;
         assert!(answer.ends_with("no such method"), "{answer}");
     }
+}
+
+/// An API with the operations of a test.
+struct Listed(fn() -> Vec<Operation<()>>);
+
+impl Api for Listed {
+    fn prefix(&self) -> &str {
+        "listed"
+    }
+
+    fn operations(&self) -> Vec<Operation<()>> {
+        (self.0)()
+    }
+
+    fn error_response(&self, error: EdgeError) -> Response {
+        error.to_string().into_response()
+    }
+}
+
+#[test]
+fn operations_that_cannot_be_told_apart_are_found_at_the_start() {
+    let clash = |operations| {
+        let api: Arc<dyn Api> = Arc::new(Listed(operations));
+        let unclear = |_: &[_], _| "unclear".into_response();
+        let table = OperationTable::new(&[api], 1, Box::new(unclear));
+        table.err().map(|clash| clash.to_string())
+    };
+    assert_eq!(
+        clash(|| vec![
+            operation::post("/a", AnyAgent, async || ""),
+            get("/a", AnyAgent, async || "")
+        ]),
+        None
+    );
+    let twice = clash(|| {
+        vec![
+            operation::post("/a", AnyAgent, async || ""),
+            operation::post("/a", AnyAgent, async || ""),
+        ]
+    });
+    assert_eq!(twice.as_deref(), Some("two operations cannot be told apart: POST /a"));
+    let renamed =
+        clash(|| vec![get("/a/{x}", AnyAgent, async || ""), get("/a/{y}", AnyAgent, async || "")]);
+    assert_eq!(renamed.as_deref(), Some("two operations cannot be told apart: GET /a/{y}"));
 }

@@ -72,9 +72,9 @@ impl OfferView {
 fn accepted_offer(job: &Job) -> Option<&Offer> {
     let turn = job.assignment?;
     let fits = |offer: &&Offer| {
-        offer.by == turn.worker && job.price_step.round_price(offer.price) == turn.price
+        offer.by == turn.worker && job.payment.price_step.round_price(offer.price) == turn.price
     };
-    job.offers.iter().rev().find(fits)
+    job.candidates.offers.iter().rev().find(fits)
 }
 
 /// The offers an agent may see: the requester sees all of them once bidding has closed, a bidder
@@ -84,7 +84,7 @@ fn visible_offers(job: &Job, by: AgentId) -> impl Iterator<Item = (usize, &Offer
     let auction = matches!(job.selection, Selection::Auction { .. });
     let sealed = auction && matches!(job.state, JobState::Negotiating | JobState::Queued);
     let all = job.is_requested_by(by) && !sealed;
-    (0..).zip(&job.offers).filter(move |(_, offer)| all || offer.by == by)
+    (0..).zip(&job.candidates.offers).filter(move |(_, offer)| all || offer.by == by)
 }
 
 /// The job with this public id, if the agent was invited to make an offer for it.
@@ -95,7 +95,9 @@ async fn find_invited_job(
 ) -> Result<Option<Arc<Job>>, Problem> {
     let Ok(uuid) = id.parse::<uuid::fmt::Hyphenated>() else { return Ok(None) };
     let job = context.engine.find_job(&JobRef::Uuid(uuid.into_uuid())).await?;
-    Ok(job.filter(|job| job.invited.contains(&by) || job.offers.iter().any(|one| one.by == by)))
+    Ok(job.filter(|job| {
+        job.candidates.invited.contains(&by) || job.candidates.offers.iter().any(|one| one.by == by)
+    }))
 }
 
 /// A job that an invited agent may see before it has it, so that it can choose a price.
@@ -180,7 +182,7 @@ pub async fn make_offer(
     let Answer::Job { job, .. } = context.engine.run_once(order, by.once).await?.answer else {
         return Err(Problem::not_found());
     };
-    let newest = (0..).zip(&job.offers).filter(|(_, offer)| offer.by == by.id).last();
+    let newest = (0..).zip(&job.candidates.offers).filter(|(_, offer)| offer.by == by.id).last();
     let made = newest.ok_or_else(Problem::not_found)?;
     let view = context.engine.with_world(|world| OfferView::of(world, &job, made));
     Ok(json_response(StatusCode::CREATED, &view))
@@ -259,7 +261,8 @@ pub async fn accept_offer(
     let offer = match (place, maker) {
         (Some(place), _) => {
             // If agent or price are given besides the id, they must match that offer.
-            let named = usize::try_from(place).ok().and_then(|place| job.offers.get(place));
+            let named =
+                usize::try_from(place).ok().and_then(|place| job.candidates.offers.get(place));
             let other = |offer: &Offer| {
                 let other_maker = maker.is_some_and(|maker| maker != offer.by);
                 other_maker || price.is_some_and(|price| price != offer.price)

@@ -88,17 +88,19 @@ pub struct ResultView {
 impl JobView {
     /// Everything but input, result and callback.
     pub fn summary(job: &Job, eyes: Viewer) -> Self {
-        let (requester, guest) = match &job.requester {
+        let (requester, guest) = match &job.request.requester {
             Requester::Agent(id) => (Some(id.0), None),
             Requester::Guest(name) => (None, Some(name.clone())),
         };
-        let account =
-            || BudgetView { budget: format_amount(job.budget), held: format_amount(job.held) };
+        let account = || BudgetView {
+            budget: format_amount(job.payment.budget),
+            held: format_amount(job.payment.held),
+        };
         Self {
             id: job.uuid,
-            protocol: job.origin.to_string(),
-            foreign_id: job.foreign_id.clone(),
-            skill: job.skill.clone(),
+            protocol: job.request.origin.to_string(),
+            foreign_id: job.request.foreign_id.clone(),
+            skill: job.request.skill.clone(),
             state: state_name(job.state),
             requester,
             guest,
@@ -112,13 +114,13 @@ impl JobView {
             budget_view: (eyes != Viewer::Worker).then(account),
             paid: job.result.as_ref().map(|report| format_amount(report.paid)),
             cause: job.result.as_ref().and_then(|report| report.cause).map(cause_name),
-            opened_at: format_time(job.opened_at),
+            opened_at: format_time(job.request.opened_at),
             assigned_at: job.assignment.map(|turn| format_time(turn.since)),
             lease_until: job
                 .active_worker()
                 .and(job.assignment)
                 .map(|turn| format_time(turn.until)),
-            deadline: format_time(job.deadline),
+            deadline: format_time(job.request.deadline),
             ended_at: job.ended_at.map(format_time),
             content: None,
         }
@@ -127,10 +129,10 @@ impl JobView {
     /// Everything, for a party. Only the requester sees the callback.
     pub fn full(job: &Job, eyes: Viewer) -> Self {
         let content = JobContent {
-            input: raw_json::verbatim(&job.input),
+            input: raw_json::verbatim(&job.request.input),
             result: job.result.as_ref().map(ResultView::of),
-            callback: job.callback.clone().filter(|_| eyes == Viewer::Requester),
-            offers: match job.requester {
+            callback: job.request.callback.clone().filter(|_| eyes == Viewer::Requester),
+            offers: match job.request.requester {
                 Requester::Agent(by) if eyes == Viewer::Requester => offers::brief_offers(job, by),
                 _ => Vec::new(),
             },

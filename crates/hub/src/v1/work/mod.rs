@@ -159,7 +159,7 @@ fn find_changes(
     };
     let unknown = || assigned_jobs(world, agent).filter(|job| !is_known(job)).take(limit + 1);
     let mut budget = ByteBudget::default();
-    let fitting = unknown().take(limit).take_while(|job| budget.take(job.input.len()));
+    let fitting = unknown().take(limit).take_while(|job| budget.take(job.request.input.len()));
     let fresh: Vec<Arc<Job>> = fitting.cloned().collect();
     let more = unknown().count() > fresh.len();
     let has = |(id, epoch): &&AssignmentRef| {

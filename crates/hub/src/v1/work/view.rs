@@ -39,19 +39,20 @@ impl WorkView {
     /// `None` for a job without a worker.
     pub fn of(world: &World, job: &Job) -> Option<Self> {
         let turn = job.assignment?;
-        let at_home = world.agent(turn.worker).is_some_and(|worker| worker.home == job.origin);
+        let at_home =
+            world.agent(turn.worker).is_some_and(|worker| worker.home == job.request.origin);
         Some(Self {
             id: job.uuid,
             epoch: job.epoch,
             skill: skill_name(world, job),
-            input: raw_json::verbatim(&job.input),
+            input: raw_json::verbatim(&job.request.input),
             requester: requester_name(world, job, api_protocol().id()),
-            protocol: job.origin.to_string(),
-            budget: format_amount(if at_home { job.budget } else { turn.price }),
+            protocol: job.request.origin.to_string(),
+            budget: format_amount(if at_home { job.payment.budget } else { turn.price }),
             price: format_amount(turn.price),
-            deadline: format_time(turn.until.min(job.deadline)),
+            deadline: format_time(turn.until.min(job.request.deadline)),
             lease_until: format_time(turn.until),
-            opened_at: format_time(job.opened_at),
+            opened_at: format_time(job.request.opened_at),
         })
     }
 }

@@ -60,21 +60,21 @@ pub fn hops(context: &HubContext, shown: TracedJob<'_>) -> Vec<Hop> {
     let home = |world: &World| job.worker().and_then(|id| world.agent(id)).map(|agent| agent.home);
     let Some(home) = context.engine.with_world(home) else { return Vec::new() };
     let messages = |of| Some(context.protocol(of)?.clone().job_messages(context));
-    let (Some(requester), Some(worker)) = (messages(job.origin), messages(home)) else {
+    let (Some(requester), Some(worker)) = (messages(job.request.origin), messages(home)) else {
         return Vec::new();
     };
     let request = worker.request_received(shown).map(|received| Hop {
         kind: HopKind::Request,
-        from: job.origin,
+        from: job.request.origin,
         to: home,
-        at: job.assignment.map_or(job.opened_at, |turn| turn.since),
+        at: job.assignment.map_or(job.request.opened_at, |turn| turn.since),
         sent: Some(requester.request_sent(shown)),
         received,
     });
     let result = job.ended_at.and_then(|at| {
         let received = requester.result_received(shown)?;
         let sent = worker.result_sent(shown);
-        Some(Hop { kind: HopKind::Result, from: home, to: job.origin, at, sent, received })
+        Some(Hop { kind: HopKind::Result, from: home, to: job.request.origin, at, sent, received })
     });
     request.into_iter().chain(result).collect()
 }

@@ -102,5 +102,5 @@ pub struct NeutralRequest {
 
 /// Members of a request that its own protocol does not define, for a worker of another protocol.
 pub fn extras(job: &Job) -> Option<String> {
-    hop::field_map_of(job.origin).and_then(|map| map.extras(job))
+    hop::field_map_of(job.request.origin).and_then(|map| map.extras(job))
 }

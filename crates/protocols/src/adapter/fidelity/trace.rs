@@ -95,11 +95,11 @@ struct EvidenceView {
 pub async fn trace(context: &HubContext, job: &Job, eyes: Viewer) -> Result<Trace, Failure> {
     let (start, end) = (start(context, job).await?, end(context, job).await?);
     let hops = hops(context, TracedJob { job, start: start.as_ref(), end: end.as_ref() });
-    let signed = field_map_of(job.origin).and_then(|map| map.evidence(job));
+    let signed = field_map_of(job.request.origin).and_then(|map| map.evidence(job));
     let hops = hops.into_iter().map(|hop| HopView::of(hop, eyes, signed.is_some())).collect();
     let signed = signed.filter(|_| eyes != Viewer::Operator);
     let evidence = signed.map(|text| EvidenceView {
-        protocol: job.origin.to_string(),
+        protocol: job.request.origin.to_string(),
         of: HopKind::Request.as_str(),
         text,
     });
@@ -110,16 +110,16 @@ pub async fn trace(context: &HubContext, job: &Job, eyes: Viewer) -> Result<Trac
     Ok(Trace {
         job: job.uuid,
         state: state_name(job.state),
-        skill: job.skill.clone(),
+        skill: job.request.skill.clone(),
         requester,
         worker,
         money: MoneyView {
-            budget: (eyes != Viewer::Worker).then(|| money(job.budget)),
+            budget: (eyes != Viewer::Worker).then(|| money(job.payment.budget)),
             price: job.assignment.map(|turn| money(turn.price)),
             paid: job.result.as_ref().map(|report| money(report.paid)),
         },
-        opened_at: Time::millis(job.opened_at),
-        deadline: Time::millis(job.deadline),
+        opened_at: Time::millis(job.request.opened_at),
+        deadline: Time::millis(job.request.deadline),
         ended_at: job.ended_at.map(Time::millis),
         hops,
         evidence: evidence.into_iter().collect(),
@@ -134,7 +134,7 @@ async fn start(context: &HubContext, job: &Job) -> Result<Option<Notice>, Failur
 
 /// The notice in the requester's inbox that ends the job, if it is recent enough.
 async fn end(context: &HubContext, job: &Job) -> Result<Option<Notice>, Failure> {
-    match job.requester {
+    match job.request.requester {
         Requester::Agent(reader) if job.ended_at.is_some() => {
             near(context, reader, &NoticeKind::Ended { job: job.id }).await
         }
@@ -171,11 +171,11 @@ impl PartyView {
     /// The requester; a guest has only the name it gave.
     fn requester(world: &World, job: &Job) -> Self {
         let guest = |name: &str| Self {
-            protocol: job.origin.to_string(),
+            protocol: job.request.origin.to_string(),
             id: name.to_owned(),
             aliases: BTreeMap::new(),
         };
-        match &job.requester {
+        match &job.request.requester {
             Requester::Agent(id) => Self::agent(world, *id).unwrap_or_else(|| guest("")),
             Requester::Guest(name) => guest(name),
         }

@@ -111,25 +111,30 @@ pub async fn find_request(
 /// The request as one party may see it. An offer is visible only to its maker and the requester.
 fn request_view(world: &World, job: &Job, reader: AgentId, is_shared: bool) -> RequestView {
     let did = |agent| world.alias_of(agent, ID).unwrap_or_default().to_owned();
-    let shown = job.offers.iter().filter(|offer| job.is_requested_by(reader) || offer.by == reader);
+    let shown = job
+        .candidates
+        .offers
+        .iter()
+        .filter(|offer| job.is_requested_by(reader) || offer.by == reader);
     let offers = shown.map(|offer| {
         let (name, eta) = (offer.name.clone(), offer.eta.unwrap_or(Millis(0)));
         OfferView::new(name, did(offer.by), offer.price, eta, offer.valid_until)
     });
-    let alone = job.invited.first().filter(|_| job.invited.len() == 1).copied();
+    let alone =
+        job.candidates.invited.first().filter(|_| job.candidates.invited.len() == 1).copied();
     RequestView {
         request_id: foreign_id(job).into_owned(),
         state: request_state(job.state),
         provider: job.worker().or(alone).map(did),
         offers: offers.collect(),
-        deadline: Some(rfc3339::format_millis(job.deadline)),
+        deadline: Some(rfc3339::format_millis(job.request.deadline)),
         requester: is_shared.then(|| requester(world, job)).flatten(),
         others: Vec::new(),
     }
 }
 
 fn requester(world: &World, job: &Job) -> Option<String> {
-    match job.requester {
+    match job.request.requester {
         Requester::Agent(agent) => world.alias_of(agent, ID).map(str::to_owned),
         Requester::Guest(_) => None,
     }

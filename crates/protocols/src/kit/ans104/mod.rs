@@ -4,25 +4,15 @@
 //! checked before all lengths are known to fit. An [`Item`] that was read is not yet proven:
 //! [`Item::verify`] checks its signature.
 
-mod address;
-mod byte_reader;
-mod deep_hash;
-mod error;
 mod signature;
-mod signature_type;
 mod tags;
-mod unsigned_item;
-
 #[cfg(test)]
 mod tests;
 
-pub use address::ItemId;
-pub use error::{BadItem, ItemSignatureError};
-pub use signature_type::SignatureType;
-pub use tags::Tag;
-pub use unsigned_item::UnsignedItem;
+use sha2::{Digest, Sha384};
 
-use byte_reader::ByteReader;
+pub use signature::{ItemId, SignatureType};
+pub use tags::Tag;
 
 /// The shortest and the longest item (clara R73).
 pub const ITEM_MIN: usize = 80;
@@ -89,7 +79,7 @@ impl<'a> Item<'a> {
 
     /// The signer's address.
     pub fn signer_address(&self) -> String {
-        address::of(self.signature_type, self.owner)
+        signature::address_of(self.signature_type, self.owner)
     }
 
     /// The first tag with that name.
@@ -99,7 +89,7 @@ impl<'a> Item<'a> {
 
     /// The 48 bytes that are signed.
     pub fn deep_hash(&self) -> [u8; 48] {
-        deep_hash::deep_hash(&[
+        deep_hash(&[
             b"dataitem",
             b"1",
             self.signature_type.number().to_string().as_bytes(),
@@ -116,4 +106,146 @@ impl<'a> Item<'a> {
     pub fn verify(&self) -> Result<(), ItemSignatureError> {
         signature::verify(self)
     }
+}
+
+/// The bytes are not a valid item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadItem {
+    #[error("a data item has at least 80 bytes")]
+    TooShort,
+    #[error("a data item has at most 1048576 bytes")]
+    TooLong,
+    #[error("the data item is cut short")]
+    CutShort,
+    #[error("signature type {0} is not supported: 1, 2, 3 and 4 are")]
+    UnknownKind(u16),
+    #[error("the byte before the {0} must be 0 or 1")]
+    Presence(&'static str),
+    #[error("the tags have more than 4096 bytes")]
+    TagsTooLong,
+    #[error("the tags are not a valid Avro list of names and values")]
+    BadTags,
+    #[error("the number of tags differs from the one the item declares")]
+    TagCount,
+    #[error("a tag is not UTF-8")]
+    TagText,
+}
+
+/// The item's signature does not prove its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ItemSignatureError {
+    #[error("the owner is not a valid signing key")]
+    BadKey,
+    #[error("the signature does not verify")]
+    BadSignature,
+    #[error("the signature is valid, but not in canonical form")]
+    Malleable,
+}
+
+/// The bytes that remain.
+pub struct ByteReader<'a>(&'a [u8]);
+
+impl<'a> ByteReader<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub fn take(&mut self, length: usize) -> Result<&'a [u8], BadItem> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(BadItem::CutShort)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    pub fn u16(&mut self) -> Result<u16, BadItem> {
+        let bytes = self.take(2)?;
+        Ok(u16::from_le_bytes(bytes.try_into().map_err(|_| BadItem::CutShort)?))
+    }
+
+    pub fn u64(&mut self) -> Result<u64, BadItem> {
+        let bytes = self.take(8)?;
+        Ok(u64::from_le_bytes(bytes.try_into().map_err(|_| BadItem::CutShort)?))
+    }
+
+    /// An optional part. The byte before it says whether it is present.
+    pub fn optional(
+        &mut self,
+        length: usize,
+        name: &'static str,
+    ) -> Result<Option<&'a [u8]>, BadItem> {
+        match self.take(1)? {
+            [0] => Ok(None),
+            [1] => self.take(length).map(Some),
+            _ => Err(BadItem::Presence(name)),
+        }
+    }
+
+    pub fn remaining(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn rest(self) -> &'a [u8] {
+        self.0
+    }
+}
+
+/// An item before it is signed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UnsignedItem<'a> {
+    /// The receiver.
+    pub target: Option<[u8; 32]>,
+    /// A value that makes the item unique.
+    pub anchor: Option<[u8; 32]>,
+    /// Names and values, in order.
+    pub tags: &'a [(&'a str, &'a str)],
+    /// The payload.
+    pub data: &'a [u8],
+}
+
+impl UnsignedItem<'_> {
+    /// The 48 bytes that `owner` signs.
+    pub fn deep_hash(&self, kind: SignatureType, owner: &[u8]) -> [u8; 48] {
+        let empty: &[u8] = &[];
+        deep_hash(&[
+            b"dataitem",
+            b"1",
+            kind.number().to_string().as_bytes(),
+            owner,
+            self.target.as_ref().map_or(empty, |target| target),
+            self.anchor.as_ref().map_or(empty, |anchor| anchor),
+            &tags::write(self.tags),
+            self.data,
+        ])
+    }
+
+    /// The item with its signature.
+    pub fn with_signature(&self, kind: SignatureType, owner: &[u8], signature: &[u8]) -> Vec<u8> {
+        let raw_tags = tags::write(self.tags);
+        let mut out = kind.number().to_le_bytes().to_vec();
+        out.extend_from_slice(signature);
+        out.extend_from_slice(owner);
+        for part in [self.target, self.anchor] {
+            out.push(u8::from(part.is_some()));
+            out.extend(part.iter().flatten());
+        }
+        out.extend_from_slice(&(self.tags.len() as u64).to_le_bytes());
+        out.extend_from_slice(&(raw_tags.len() as u64).to_le_bytes());
+        out.extend_from_slice(&raw_tags);
+        out.extend_from_slice(self.data);
+        out
+    }
+}
+
+/// A hash of a list of blobs in which every boundary counts.
+fn deep_hash(blobs: &[&[u8]]) -> [u8; 48] {
+    let list: [u8; 48] = Sha384::digest(format!("list{}", blobs.len())).into();
+    blobs.iter().fold(list, |hash, blob| {
+        let pair = Sha384::new_with_prefix(hash).chain_update(hash_blob(blob));
+        pair.finalize().into()
+    })
+}
+
+fn hash_blob(blob: &[u8]) -> [u8; 48] {
+    let tag = Sha384::digest(format!("blob{}", blob.len()));
+    let pair = Sha384::new_with_prefix(tag).chain_update(Sha384::digest(blob));
+    pair.finalize().into()
 }

@@ -1,7 +1,6 @@
 //! Tags: an Avro array of names and values.
 
-use super::byte_reader::ByteReader;
-use super::error::BadItem;
+use super::{BadItem, ByteReader};
 
 /// A name and a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

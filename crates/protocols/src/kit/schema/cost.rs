@@ -5,6 +5,9 @@
 //! make is made here first, in steps that only count, and the counting itself stops at its limit.
 //! One unit is about what the validator does in 20 ns.
 
+use regex_syntax::hir::{Class, Hir, HirKind};
+
+use super::BadSchema;
 use super::graph::{SchemaGraph, SchemaNode};
 use crate::kit::ijson::{Json, JsonValue};
 
@@ -161,7 +164,7 @@ impl CheckCost {
         self.spend(step.cost.saturating_mul(1 + here.branches))?;
         self.fail(step, here.path + bytes, 0);
         self.text(step, bytes, here)?;
-        // Schemas for the same value are at most `expansion::NESTED_MAX` deep.
+        // Schemas for the same value are at most `NESTED_MAX` deep.
         let here = Depth { branches: here.branches + 1, ..here };
         step.same_value.iter().try_for_each(|inner| self.name(plan, *inner, bytes, here))
     }
@@ -176,4 +179,115 @@ struct Depth {
     branches: u64,
     /// Bytes of the path to the value.
     path: u64,
+}
+
+/// How many schemas one value may have to satisfy at one place, with references expanded.
+const EXPANDED_MAX: u64 = 20_000;
+/// How deeply they may be nested.
+const NESTED_MAX: usize = 64;
+
+/// Refuses a schema that applies itself to one value endlessly, too often or too deeply, before any
+/// value is known.
+///
+/// A schema applies others to the same value: `allOf`, `anyOf`, `$ref` and similar keywords. Their
+/// expansion must end (a loop among them would never consume anything), must not be too large (a →
+/// b, b; b → c, c; … doubles with every step) and must not nest too deeply on the stack.
+pub(super) fn check_expansion(plan: &SchemaGraph) -> Result<(), BadSchema> {
+    let mut walk = ExpansionCheck { plan, known: vec![NodeState::New; plan.nodes.len()] };
+    (0..plan.nodes.len()).try_for_each(|at| walk.expanded(at, 0).map(|_| ()))
+}
+
+#[derive(Clone, Copy)]
+enum NodeState {
+    New,
+    Open,
+    Done(u64),
+}
+
+struct ExpansionCheck<'a> {
+    plan: &'a SchemaGraph,
+    known: Vec<NodeState>,
+}
+
+impl ExpansionCheck<'_> {
+    /// How many schemas this one expands to. [`NESTED_MAX`] bounds the recursion.
+    fn expanded(&mut self, at: usize, depth: usize) -> Result<u64, BadSchema> {
+        let step = &self.plan.nodes[at];
+        match self.known[at] {
+            NodeState::Done(count) => return Ok(count),
+            NodeState::Open => {
+                let why =
+                    "refers to itself without descending into the value, which would never end";
+                return Err(BadSchema::at(&step.pointer, why));
+            }
+            NodeState::New if depth >= NESTED_MAX => {
+                let why = format!("is nested in more than {NESTED_MAX} schemas for the same value");
+                return Err(BadSchema::at(&step.pointer, why));
+            }
+            NodeState::New => self.known[at] = NodeState::Open,
+        }
+        // Finding out what was evaluated visits all of it again, and again inside that.
+        let times = if step.unevaluated { 3 } else { 1 };
+        let mut count = 1_u64;
+        for inner in &step.same_value {
+            let inner = self.expanded(*inner, depth + 1)?;
+            count = count.saturating_add(inner.saturating_mul(times));
+        }
+        if count > EXPANDED_MAX {
+            let why =
+                format!("expands to more than {EXPANDED_MAX} schemas when references are resolved");
+            return Err(BadSchema::at(&step.pointer, why));
+        }
+        self.known[at] = NodeState::Done(count);
+        Ok(count)
+    }
+}
+
+/// The largest compiled pattern, in bytes, and the largest cache it may have.
+pub(super) const PATTERN_SIZE_MAX: usize = 128 * 1024;
+/// How many patterns one schema may have: together with [`PATTERN_SIZE_MAX`] this bounds a schema's memory.
+pub(super) const PATTERNS_MAX: usize = 64;
+/// Assumed for ECMAScript patterns that this parser cannot read. A larger one does not fit into
+/// [`PATTERN_SIZE_MAX`].
+const UNKNOWN: u64 = 4_096;
+
+/// The approximate number of states of a pattern: how much work it is per byte of the text it is
+/// matched against.
+///
+/// The engine is linear in the text, but its factor is the size of the pattern: a bounded repeat of
+/// a wide class is thousands of states, each of which may be active at every byte.
+pub(super) fn estimate_states(pattern: &str) -> u64 {
+    regex_syntax::parse(pattern).map_or(UNKNOWN, |hir| states(&hir)).clamp(1, UNKNOWN)
+}
+
+fn states(hir: &Hir) -> u64 {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => 1,
+        HirKind::Literal(literal) => literal.0.len() as u64,
+        // Up to four bytes per range of characters.
+        HirKind::Class(Class::Unicode(class)) => 4 * class.ranges().len() as u64,
+        HirKind::Class(Class::Bytes(class)) => class.ranges().len() as u64,
+        HirKind::Repetition(again) => {
+            let times = again.max.unwrap_or(again.min.saturating_add(1)).max(1);
+            states(&again.sub).saturating_mul(u64::from(times))
+        }
+        HirKind::Capture(group) => states(&group.sub).saturating_add(2),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().fold(1, |sum, part| sum.saturating_add(states(part)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeats_weigh_as_much_as_what_they_repeat() {
+        assert!(estimate_states("^[a-z0-9-]+$") < 40);
+        assert!(estimate_states("(a+)+$") < 20);
+        assert!(estimate_states("[01]*1[01]{2000}$") > 2_000);
+        assert_eq!(estimate_states("((a{900}){900}){900}"), UNKNOWN);
+        assert_eq!(estimate_states("(?=a)"), UNKNOWN);
+    }
 }

@@ -5,13 +5,14 @@
 //! value can be counted before it is done ([`super::meter`]). Where drafts differ, it assumes all
 //! of them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
+use percent_encoding::percent_decode_str;
+use serde_json::{Map, Number, Value};
 
-use super::error::BadSchema;
-use super::refs::{Anchors, KEYWORDS, join_pointer};
-use super::{pattern, value};
+use super::{BadSchema, cost};
+use crate::kit::ijson::{Json, JsonValue};
 
 /// Keywords that never fail.
 const SILENT: [&str; 8] =
@@ -184,7 +185,7 @@ impl<'a> GraphBuilder<'a> {
                 "minLength" | "maxLength" => made.reads_text = true,
                 "uniqueItems" => made.unique = given == &Value::Bool(true),
                 // In the worst case a comparison visits every part of the given value.
-                "enum" | "const" => made.cost += value::size(given),
+                "enum" | "const" => made.cost += size(given),
                 // Division of decimals of any size.
                 "multipleOf" | "divisibleBy" => made.cost += 50,
                 "$defs" | "definitions" => drop(self.all(given, &here)?),
@@ -233,11 +234,11 @@ impl<'a> GraphBuilder<'a> {
 
     fn pattern(&mut self, text: &str, at: &str) -> Result<u64, BadSchema> {
         self.plan.patterns += 1;
-        if self.plan.patterns > pattern::COUNT_MAX {
-            let why = format!("is one of more than {} patterns", pattern::COUNT_MAX);
+        if self.plan.patterns > cost::PATTERNS_MAX {
+            let why = format!("is one of more than {} patterns", cost::PATTERNS_MAX);
             return Err(BadSchema::at(at, why));
         }
-        Ok(pattern::estimate_states(text))
+        Ok(cost::estimate_states(text))
     }
 
     /// Resolves every reference to its schema, which may add new references.
@@ -251,5 +252,120 @@ impl<'a> GraphBuilder<'a> {
             self.plan.nodes[from].same_value.push(to);
         }
         Ok(())
+    }
+}
+
+/// Keywords that refer to another schema.
+pub(super) const KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// The anchor names in a schema, with their pointers.
+///
+/// References are names and pointers inside one document. Nothing is ever fetched (C8), so a
+/// reference that leaves its document is refused at once. For the same reason a part of a schema
+/// may not set another base with `$id`.
+#[derive(Default)]
+pub(super) struct Anchors(HashMap<String, String>);
+
+impl Anchors {
+    /// Collects the anchors of the schema object at `at`, whose draft calls its address `id`.
+    pub(super) fn collect(
+        &mut self,
+        object: &Map<String, Value>,
+        at: &str,
+        id: &str,
+    ) -> Result<(), BadSchema> {
+        for keyword in ["$anchor", "$dynamicAnchor"] {
+            if let Some(Value::String(name)) = object.get(keyword) {
+                self.add(name, at)?;
+            }
+        }
+        for keyword in [id, "$schema"] {
+            let Some(Value::String(address)) = object.get(keyword) else { continue };
+            match address.strip_prefix('#') {
+                Some(name) if keyword == id => self.add(name, at)?,
+                _ if at.is_empty() => {}
+                _ => {
+                    let why = format!("has {keyword}, which only the whole schema may have");
+                    return Err(BadSchema::at(at, why));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, name: &str, at: &str) -> Result<(), BadSchema> {
+        match self.0.insert(name.to_owned(), at.to_owned()) {
+            Some(other) if other != at => {
+                Err(BadSchema::at(at, format!("has the same name as #{other}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The pointer a reference means. `at` is the place of the reference.
+    pub(super) fn resolve(&self, reference: &str, at: &str) -> Result<String, BadSchema> {
+        let Some(fragment) = reference.strip_prefix('#') else {
+            let why =
+                "must stay inside this schema: references start with # and nothing is fetched";
+            return Err(BadSchema::at(at, why));
+        };
+        let fragment = percent_decode_str(fragment).decode_utf8_lossy();
+        if fragment.is_empty() || fragment.starts_with('/') {
+            return Ok(fragment.into_owned());
+        }
+        let known = self.0.get(fragment.as_ref()).cloned();
+        known.ok_or_else(|| BadSchema::at(at, "names nothing in this schema"))
+    }
+}
+
+/// A JSON pointer extended by one name.
+pub(super) fn join_pointer(at: &str, name: &str) -> String {
+    let name: Cow<'_, str> = if name.contains(['~', '/']) {
+        name.replace('~', "~0").replace('/', "~1").into()
+    } else {
+        name.into()
+    };
+    format!("{at}/{name}")
+}
+
+/// The value of a JSON text; `None` if it holds a number outside the range of doubles, such as
+/// `1e400`, since its size could not be compared.
+pub(super) fn to_serde_value(json: &Json<'_>) -> Option<Value> {
+    Some(match json.value() {
+        JsonValue::Null => Value::Null,
+        JsonValue::Bool(flag) => Value::Bool(*flag),
+        JsonValue::Number(digits) => Value::Number(number(digits)?),
+        JsonValue::String(text) => Value::String(text.to_string()),
+        JsonValue::Array(items) => {
+            Value::Array(items.iter().map(to_serde_value).collect::<Option<_>>()?)
+        }
+        JsonValue::Object(members) => {
+            let members = members
+                .iter()
+                .map(|(name, value)| Some((name.to_string(), to_serde_value(value)?)));
+            Value::Object(members.collect::<Option<Map<_, _>>>()?)
+        }
+    })
+}
+
+fn number(digits: &str) -> Option<Number> {
+    serde_json::from_str(digits).ok()
+}
+
+/// How deeply arrays and objects are nested.
+pub(super) fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// How many values a value consists of.
+pub(super) fn size(value: &Value) -> u64 {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(size).sum::<u64>(),
+        Value::Object(members) => 1 + members.values().map(size).sum::<u64>(),
+        _ => 1,
     }
 }

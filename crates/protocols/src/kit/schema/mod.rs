@@ -8,18 +8,10 @@
 //! value. Nothing here fetches, sleeps or keeps what it checked.
 
 mod cost;
-mod draft;
-mod error;
-mod expansion;
 mod graph;
-mod path;
-mod pattern;
-mod refs;
-mod value;
-mod violation;
-
 #[cfg(test)]
 mod tests;
+mod violation;
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,12 +19,11 @@ use std::sync::Arc;
 use jsonschema::{Draft, PatternOptions, Retrieve, Uri, Validator};
 use serde_json::Value;
 
+use super::ijson;
+use super::ijson::Json;
 use cost::CheckCost;
-pub use error::BadSchema;
 use graph::SchemaGraph;
 pub use violation::Violation;
-
-use super::ijson::{self, Json};
 
 /// The longest schema, in bytes.
 pub const TEXT_MAX: usize = 64 * 1024;
@@ -87,15 +78,15 @@ impl Schema {
         if json.raw().len() > TEXT_MAX {
             return Err(BadSchema::whole(format!("is longer than {TEXT_MAX} bytes")));
         }
-        let mut source = value::to_serde_value(json)
+        let mut source = graph::to_serde_value(json)
             .ok_or_else(|| BadSchema::whole("has a number that is out of range"))?;
-        if value::depth(&source) > DEPTH_MAX {
+        if graph::depth(&source) > DEPTH_MAX {
             return Err(BadSchema::whole(format!("has more than {DEPTH_MAX} levels")));
         }
-        let draft = draft::draft_of(&source)?;
-        let id = draft::id_keyword(draft);
+        let draft = draft_of(&source)?;
+        let id = id_keyword(draft);
         let plan = SchemaGraph::of(&source, id)?;
-        expansion::check(&plan)?;
+        cost::check_expansion(&plan)?;
         // `$schema` is removed: references stay inside, and the draft is known.
         if let Value::Object(root) = &mut source {
             root.remove("$schema");
@@ -104,8 +95,9 @@ impl Schema {
                 root.remove(id);
             }
         }
-        let patterns =
-            PatternOptions::regex().size_limit(pattern::SIZE_MAX).dfa_size_limit(pattern::SIZE_MAX);
+        let patterns = PatternOptions::regex()
+            .size_limit(cost::PATTERN_SIZE_MAX)
+            .dfa_size_limit(cost::PATTERN_SIZE_MAX);
         let validator = jsonschema::options()
             .with_draft(draft)
             .should_validate_formats(true)
@@ -159,7 +151,7 @@ impl Schema {
         let Ok(meter) = CheckCost::of(plan, json) else {
             return only("is too expensive to check against its schema");
         };
-        let Some(instance) = value::to_serde_value(json) else {
+        let Some(instance) = graph::to_serde_value(json) else {
             return only("has a number that is out of range");
         };
         if validator.is_valid(&instance) {
@@ -199,4 +191,67 @@ impl Retrieve for NoRetriever {
     fn retrieve(&self, _: &Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
         Err("nothing is fetched".into())
     }
+}
+
+/// What is wrong with a schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{message}", place(pointer))]
+pub struct BadSchema {
+    /// JSON pointer into the schema; empty for the schema as a whole.
+    pub pointer: String,
+    /// What is wrong there: a text that follows the place.
+    pub message: String,
+}
+
+impl BadSchema {
+    /// An error about the schema as a whole.
+    pub(super) fn whole(why: impl Into<String>) -> Self {
+        Self::at("", why)
+    }
+
+    /// An error about one place.
+    pub(super) fn at(at: &str, why: impl Into<String>) -> Self {
+        const PLACE_MAX: usize = 200;
+        const WHY_MAX: usize = 300;
+        let why: String = why.into();
+        Self { pointer: truncate(at, PLACE_MAX), message: truncate(&why, WHY_MAX) }
+    }
+}
+
+/// The first `max` characters, so that an error never gets longer than its schema.
+pub(super) fn truncate(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn place(at: &str) -> String {
+    if at.is_empty() { String::new() } else { format!("#{at} ") }
+}
+
+/// The drafts by the end of their URI, after the scheme and without an empty fragment.
+const KNOWN: [(&str, Draft); 5] = [
+    ("json-schema.org/draft-04/schema", Draft::Draft4),
+    ("json-schema.org/draft-06/schema", Draft::Draft6),
+    ("json-schema.org/draft-07/schema", Draft::Draft7),
+    ("json-schema.org/draft/2019-09/schema", Draft::Draft201909),
+    ("json-schema.org/draft/2020-12/schema", Draft::Draft202012),
+];
+
+/// The draft of a whole schema.
+pub(super) fn draft_of(root: &Value) -> Result<Draft, BadSchema> {
+    let Some(given) = root.get("$schema") else { return Ok(Draft::Draft202012) };
+    let known = given.as_str().and_then(|uri| {
+        let uri = uri.strip_prefix("https://").or_else(|| uri.strip_prefix("http://"))?;
+        let uri = uri.strip_suffix('#').unwrap_or(uri);
+        KNOWN.into_iter().find(|(known, _)| *known == uri)
+    });
+    let why = "must be one of the drafts 4, 6, 7, 2019-09 and 2020-12";
+    known.map(|(_, draft)| draft).ok_or_else(|| BadSchema::at("/$schema", why))
+}
+
+/// The keyword of this draft for the URI of a schema.
+pub(super) fn id_keyword(draft: Draft) -> &'static str {
+    if draft == Draft::Draft4 { "id" } else { "$id" }
 }

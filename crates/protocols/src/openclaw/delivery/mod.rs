@@ -117,9 +117,12 @@ pub fn notice_event(
         NoticeKind::Assigned { epoch, .. } => assigned(context, job, epoch),
         NoticeKind::ApprovalRequested { .. } => approval(context, job),
         NoticeKind::Accepted { .. } => {
-            job.accepted_at?;
-            let response =
-                collaboration::response(context, job, job.accepted_at.unwrap_or(notice.at))?;
+            job.acceptance.accepted_at?;
+            let response = collaboration::response(
+                context,
+                job,
+                job.acceptance.accepted_at.unwrap_or(notice.at),
+            )?;
             Some(envelope(Event::Response, response.write()))
         }
         NoticeKind::Ended { .. } => ended(context, notice, job),
@@ -143,7 +146,7 @@ fn envelope(event: Event, body: String) -> OutgoingEvent {
 fn assigned(context: &OpenclawContext, job: &Job, epoch: u32) -> Option<OutgoingEvent> {
     let theirs = matches!(job.state, JobState::Assigned | JobState::Running) && job.epoch == epoch;
     theirs.then(|| {
-        let body = request_body(context, job, job.accepted_at.is_some());
+        let body = request_body(context, job, job.acceptance.accepted_at.is_some());
         envelope(Event::Request, body)
     })
 }
@@ -161,7 +164,7 @@ pub fn request_body(context: &OpenclawContext, job: &Job, accepted: bool) -> Str
 /// A request that needs approval first.
 fn approval(context: &OpenclawContext, job: &Job) -> Option<OutgoingEvent> {
     let JobState::Deferred { until } = job.state else { return None };
-    job.pending_assignment.filter(|waits| waits.needs_approval)?;
+    job.candidates.pending_assignment.filter(|waits| waits.needs_approval)?;
     let body = request_body(context, job, false);
     let json = ijson::read(body.as_bytes()).ok()?;
     let body = ObjectWriter::copy_without(&json, &["awaiting_approval", "deferred_until"])

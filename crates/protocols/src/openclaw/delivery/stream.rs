@@ -146,7 +146,7 @@ impl AgentStream {
                 return Vec::new();
             }
             let work = world.assigned_jobs(self.agent).filter(fresh);
-            work.map(|job| (job.priority, job.id)).collect()
+            work.map(|job| (job.request.priority, job.id)).collect()
         });
         if waiting.is_empty() {
             return;

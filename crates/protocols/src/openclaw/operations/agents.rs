@@ -11,12 +11,12 @@ use rialto_core::world::World;
 use uuid::Uuid;
 
 use super::{about, failed, query};
-use crate::adapter::caller::Caller;
+use crate::adapter::caller::{Caller, KnownCaller};
 use crate::kit::budget::ByteBudget;
 use crate::kit::object::ObjectWriter;
 use crate::kit::{ijson, raw_json};
 use crate::openclaw::OpenclawContext;
-use crate::openclaw::auth::{KnownCaller, PathUuid, listed_agent, native_agent};
+use crate::openclaw::auth::{PathUuid, listed_agent, native_agent};
 use crate::openclaw::delivery::agent_updates;
 use crate::openclaw::directory::{self, AgentSnapshot};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
@@ -187,7 +187,8 @@ pub async fn status(
             let json = ijson::read(words.as_bytes()).ok()?;
             return Some(stream::write_message(&json));
         }
-        let began = world.assigned_jobs(agent.id).filter_map(|job| job.accepted_at).max();
+        let began =
+            world.assigned_jobs(agent.id).filter_map(|job| job.acceptance.accepted_at).max();
         let since = began.or(ended).unwrap_or(agent_state.presence.last_seen);
         let update = StatusUpdate {
             agent_id: world.alias_of(agent.id, ID)?.parse().ok()?,

@@ -13,12 +13,12 @@ use rialto_engine::run::JobRole;
 use uuid::Uuid;
 
 use super::{about, failed, query};
-use crate::adapter::caller::Caller;
+use crate::adapter::caller::{Caller, KnownCaller};
 use crate::adapter::shown_jobs;
 use crate::kit::query::Query;
 use crate::kit::raw_json;
 use crate::openclaw::OpenclawContext;
-use crate::openclaw::auth::{KnownCaller, PathUuid};
+use crate::openclaw::auth::{PathUuid, calling_agent};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::wire::CommonMembers;
 use crate::openclaw::wire::answers::{CollaborationPage, CollaborationSummary, CollaborationView};
@@ -70,14 +70,14 @@ fn is_open(context: &OpenclawContext, job: &Job) -> bool {
     let home = |world: &World, agent: AgentId| world.agent(agent).map(|agent| agent.home);
     let ours =
         |world: &World| job.intended_worker().is_none_or(|agent| home(world, agent) == Some(ID));
-    job.origin == ID && context.engine.with_world(ours)
+    job.request.origin == ID && context.engine.with_world(ours)
 }
 
 /// A collaboration as its parties see it.
 pub fn summarize(context: &OpenclawContext, job: &Job) -> CollaborationSummary {
-    let at = job.accepted_at.or(job.ended_at).unwrap_or(job.opened_at);
+    let at = job.acceptance.accepted_at.or(job.ended_at).unwrap_or(job.request.opened_at);
     let response = collaboration::response(context, job, at).map(|response| response.write());
-    let accepted = job.accepted_at.is_some() || job.ended_at.is_some();
+    let accepted = job.acceptance.accepted_at.is_some() || job.ended_at.is_some();
     CollaborationSummary {
         collaboration_id: accepted.then(|| collaboration::ids(job).collaboration_id.to_string()),
         state: collaboration::state(job),
@@ -102,7 +102,9 @@ pub async fn find_collaboration(
         return Ok(Some(job));
     }
     let text = id.to_string();
-    let named = |job: &&Arc<Job>| job.origin == ID && request_of(&job.foreign_id) == Some(&text);
+    let named = |job: &&Arc<Job>| {
+        job.request.origin == ID && request_of(&job.request.foreign_id) == Some(&text)
+    };
     let Some(own) = own else {
         // For an operator, or any caller on an open hub. Two requesters may use the same request
         // id, which is then ambiguous.
@@ -170,7 +172,7 @@ pub async fn list(
     let query = query(&context, raw.as_deref())?;
     let refuse = |failure| about(&context, failure, None);
     let agent =
-        context.engine.with_world(|world| known.calling_agent(world, query.text("agent_id")));
+        context.engine.with_world(|world| calling_agent(known, world, query.text("agent_id")));
     let wanted = read_list_query(&query, agent.map_err(refuse)?).map_err(refuse)?;
     let (rows, next) = page(&context, wanted).await?;
     let common = errors::common_members(&context, None);
@@ -283,12 +285,12 @@ async fn step(
 fn current_jobs(context: &OpenclawContext, agent: AgentId, after: (u8, JobId)) -> ListStep {
     let mut jobs: Vec<Arc<Job>> = context.engine.with_world(|world| {
         let all = world.assigned_jobs(agent).chain(world.deferred_jobs_for(agent));
-        all.filter(|job| (job.priority, job.id) > after).cloned().collect()
+        all.filter(|job| (job.request.priority, job.id) > after).cloned().collect()
     });
-    jobs.sort_unstable_by_key(|job| (job.priority, job.id));
+    jobs.sort_unstable_by_key(|job| (job.request.priority, job.id));
     jobs.dedup_by_key(|job| job.id);
     let placed = |job: Arc<Job>| {
-        let place = CollaborationCursor::InHand(job.priority, job.id);
+        let place = CollaborationCursor::InHand(job.request.priority, job.id);
         (job, Some(place))
     };
     (jobs.into_iter().map(placed).collect(), None)
@@ -308,8 +310,8 @@ async fn past_jobs(
     let found = context.engine.jobs_of(side, from, STEP).await;
     let found = found.map_err(|bad| failed(context, &bad, None))?;
     let before = |job: &Job| match side {
-        JobRole::Requester => job.previous_requested,
-        JobRole::Worker => job.previous_worked,
+        JobRole::Requester => job.links.previous_requested,
+        JobRole::Worker => job.links.previous_worked,
     };
     // A cursor can be forged, so only the caller's own jobs are shown.
     let own = |job: &Arc<Job>| match side {

@@ -12,7 +12,7 @@ use rialto_engine::Failure as EngineFailure;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use super::auth::OptionalCaller;
+use super::auth::from_key_rejection;
 use super::errors::{self, ErrorResponse, HandlerResult};
 use super::wire::AnyMessage;
 use super::wire::Kind;
@@ -25,6 +25,7 @@ use crate::adapter::Access::{
     Agent, AgentOrOperator, AnyAgent, Party, Public, Register, Worker, WorkerOrOperator,
 };
 use crate::adapter::Operation;
+use crate::adapter::caller::OptionalCaller;
 use crate::adapter::operation::{delete, get, post};
 use crate::adapter::peer::Peer;
 use crate::adapter::request::BodyBytes;
@@ -179,7 +180,7 @@ pub async fn post_message(
     if let AnyMessage::Identity(message) = &message {
         return identity::publish_from_messages(&context, anyone, peer, message).await;
     }
-    let known = anyone.require_known().map_err(refuse)?;
+    let known = anyone.known().map_err(|rejection| refuse(from_key_rejection(rejection)))?;
     match message {
         AnyMessage::Identity(message) => {
             identity::publish_from_messages(&context, anyone, peer, &message).await

@@ -20,12 +20,13 @@ use uuid::Uuid;
 
 use super::{about, failed};
 use crate::adapter::bridge;
+use crate::adapter::caller::KnownCaller;
 use crate::adapter::open_job::set_job_header;
 use crate::adapter::request::BodyBytes;
 use crate::kit::ijson;
 use crate::kit::object::ObjectWriter;
 use crate::openclaw::OpenclawContext;
-use crate::openclaw::auth::{KnownCaller, PathUuid};
+use crate::openclaw::auth::{self, PathUuid};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult, RejectionContext};
 use crate::openclaw::matching::{self, AskOutcome};
 use crate::openclaw::wire::error::Failure;
@@ -113,7 +114,7 @@ pub async fn handle_request(
         return Err(about(context, Failure::with_violations(vec![wrong]), id));
     }
     let named = said.requester_agent_id;
-    let requester = context.engine.with_world(|world| known.requester(world, named));
+    let requester = context.engine.with_world(|world| auth::requester(known, world, named));
     let requester = requester.map_err(|bad| about(context, bad, id))?;
     message.body.responder_agent_id = message.body.responder_agent_id.or(path);
     let content = translate::request_digest(&message.body);
@@ -135,7 +136,7 @@ pub async fn handle_request(
         let (reply, before) = match kept {
             Some(memory) => (saved_outcome(context, &memory, id).await?, Some(memory)),
             None => match find_earlier_job(context, &asking, keyed || turn > 0).await? {
-                Some(job) if job.content != content => {
+                Some(job) if job.request.content != content => {
                     let failure = errors::from_refusal(&Refusal::SameIdOtherContent);
                     return Err(about(context, failure, id));
                 }
@@ -265,7 +266,7 @@ async fn find_earlier_job(
     let wanted = JobRef::Foreign { origin: ID, id: asking.name.clone() };
     let found = context.engine.find_job(&wanted).await;
     let found = found.map_err(|bad| failed(context, &bad, asking.message.correlation_id))?;
-    Ok(found.filter(|job| job.requester == asking.requester))
+    Ok(found.filter(|job| job.request.requester == asking.requester))
 }
 
 /// Saves a rejection for repeats. A rejected request has no effect, so losing the record is

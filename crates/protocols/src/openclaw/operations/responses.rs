@@ -13,10 +13,10 @@ use uuid::Uuid;
 
 use super::collaborations::find_collaboration;
 use super::{about, failed, run_blocking_limited};
-use crate::adapter::caller::Caller;
+use crate::adapter::caller::{Caller, KnownCaller};
 use crate::adapter::request::BodyBytes;
 use crate::openclaw::OpenclawContext;
-use crate::openclaw::auth::{KnownCaller, PathUuid};
+use crate::openclaw::auth::{PathUuid, acting_agent};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::wire::answers::{Done, ResultPublished};
 use crate::openclaw::wire::error::{Code, Failure};
@@ -66,7 +66,7 @@ async fn worked_on(
     by: Uuid,
     id: Uuid,
 ) -> Result<(Arc<Job>, AgentId), Failure> {
-    let agent = context.engine.with_world(|world| known.acting_agent(world, by))?;
+    let agent = context.engine.with_world(|world| acting_agent(known, world, by))?;
     let job = find_collaboration(context, Some(agent), id).await?;
     match job.filter(|job| collaboration::is_responder(job, agent)) {
         Some(job) => Ok((job, agent)),
@@ -245,7 +245,7 @@ pub async fn cancel(
     let refuse = |failure| about(&context, failure, correlation_id);
     let id = named(&context, id, correlation_id)?;
     let (job, _) = seen(&context, known, id).await.map_err(refuse)?;
-    let by = match (known.0.caller, &job.requester) {
+    let by = match (known.0.caller, &job.request.requester) {
         (Caller::Agent(agent), _) => Canceller::Agent(agent),
         // An operator cancels with the hub's own API, which logs it.
         (Caller::Operator, _) => return Err(refuse(Failure::not_found("collaboration"))),

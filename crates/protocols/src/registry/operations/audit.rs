@@ -11,9 +11,10 @@ use serde::Serialize;
 
 use super::payments::TransferBody;
 use super::{HandlerResult, read_query};
+use crate::adapter::caller::KnownCaller;
 use crate::adapter::{RowsRead, naming};
 use crate::registry::RegistryContext;
-use crate::registry::auth::KnownCaller;
+use crate::registry::auth::{own_owner, speaks_for};
 use crate::registry::errors::{Failure, RequestKind, from_engine, json_response};
 use crate::registry::wire::read_path_uuid;
 
@@ -49,7 +50,7 @@ pub async fn audit(
             return Err(Failure::field("?order", "order must be \"newest\" or \"oldest\""));
         }
     };
-    let whose = listed_owner(&context, &known, query.text("owner_id"))?;
+    let whose = listed_owner(&context, known, query.text("owner_id"))?;
     let wrong = |failure| from_engine(failure, RequestKind::Other);
     let (newest, all) =
         context.engine.with_world(|world| match whose.and_then(|id| world.owner(id)) {
@@ -225,7 +226,7 @@ impl LedgerScan {
 /// The owner whose payments are listed: all owners for the operator and on an open hub.
 fn listed_owner(
     context: &RegistryContext,
-    known: &KnownCaller,
+    known: KnownCaller,
     named: Option<&str>,
 ) -> Result<Option<OwnerId>, Failure> {
     context.engine.with_world(|world| {
@@ -233,12 +234,12 @@ fn listed_owner(
         match named {
             Some(name) => {
                 let name = naming::canonical_owner_name(world, name.to_owned());
-                let allowed = known.0.is_operator() || known.speaks_for(world, &name);
+                let allowed = known.0.is_operator() || speaks_for(known, world, &name);
                 let found = world.owner_by_name(&name).filter(|_| allowed);
                 found.map(Some).ok_or_else(Failure::not_found)
             }
             None if all => Ok(None),
-            None => known.own_owner(world).map(Some).ok_or_else(Failure::not_found),
+            None => own_owner(known, world).map(Some).ok_or_else(Failure::not_found),
         }
     })
 }
@@ -253,9 +254,12 @@ async fn describe(context: &RegistryContext, entry: &Entry) -> Result<TransferBo
         return Ok(context.engine.with_world(|world| TransferBody::of(world, &transfer)));
     }
     let job = match entry.job {
-        Some(id) => {
-            context.engine.load_job(id).await.map_err(wrong)?.map(|job| job.foreign_id.clone())
-        }
+        Some(id) => context
+            .engine
+            .load_job(id)
+            .await
+            .map_err(wrong)?
+            .map(|job| job.request.foreign_id.clone()),
         None => None,
     };
     Ok(context.engine.with_world(|world| TransferBody::of_entry(world, entry, job)))

@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 
 use super::{HandlerResult, read_query};
 use crate::adapter::RowsRead;
+use crate::adapter::caller::OptionalCaller;
 use crate::adapter::request::BodyBytes;
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
@@ -27,7 +28,6 @@ use crate::kit::raw_json::Number;
 use crate::kit::{raw_json, rfc3339};
 use crate::registry::ID;
 use crate::registry::RegistryContext;
-use crate::registry::auth::OptionalCaller;
 use crate::registry::errors::{DISCOVERY_EXAMPLE, Failure, json_response, with_body_example};
 use crate::registry::settings::DiscoverEndpoint;
 use crate::registry::translate::format_amount;

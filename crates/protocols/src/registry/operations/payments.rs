@@ -16,7 +16,7 @@ use serde::Serialize;
 use uuid::Builder;
 
 use super::HandlerResult;
-use crate::adapter::caller::Caller;
+use crate::adapter::caller::{Caller, KnownCaller};
 use crate::adapter::naming;
 use crate::adapter::request::{BodyBytes, PathParam};
 use crate::kit::budget::ByteBudget;
@@ -24,7 +24,7 @@ use crate::kit::fields::{Fields, Malformed};
 use crate::kit::raw_json::Number;
 use crate::kit::{ijson, rfc3339};
 use crate::registry::RegistryContext;
-use crate::registry::auth::{KnownCaller, identity_mismatch};
+use crate::registry::auth::{identity_mismatch, own_owner, speaks_for};
 use crate::registry::errors::{
     ACCOUNT_EXAMPLE, Failure, RequestKind, TRANSFER_EXAMPLE, from_engine, json_response,
     with_body_example,
@@ -59,7 +59,7 @@ pub async fn transfer(
             *name = naming::canonical_owner_name(world, std::mem::take(name));
         }
     });
-    if !context.engine.with_world(|world| known.speaks_for(world, &wire.from_owner)) {
+    if !context.engine.with_world(|world| speaks_for(known, world, &wire.from_owner)) {
         return Err(identity_mismatch());
     }
     let open = context.state.settings.is_open();
@@ -163,7 +163,7 @@ pub async fn open_account(
         Command::Grant { name, amount }
     } else {
         let name = canonical_owner(&context, read_owner_name(&f, "owner_id")?);
-        if !context.engine.with_world(|world| known.speaks_for(world, &name)) {
+        if !context.engine.with_world(|world| speaks_for(known, world, &name)) {
             return Err(identity_mismatch());
         }
         // A caller cannot grant credits to itself: the amount is read and ignored.
@@ -186,7 +186,7 @@ pub async fn account(
 ) -> HandlerResult {
     let name = canonical_owner(&context, read_path_owner(&name)?.to_owned());
     let owner = context.engine.with_world(|world| {
-        let allowed = known.0.is_operator() || known.speaks_for(world, &name);
+        let allowed = known.0.is_operator() || speaks_for(known, world, &name);
         world.owner_by_name(&name).filter(|_| allowed).and_then(|id| world.owner(id).cloned())
     });
     let owner = owner.ok_or_else(Failure::not_found)?;
@@ -205,7 +205,7 @@ pub struct EconomyAnswer {
 pub async fn economy(State(context): State<RegistryContext>, known: KnownCaller) -> HandlerResult {
     let (shown, mut body) = context.engine.with_world(|world| {
         let all = known.0.is_operator() || known.0.caller == Caller::Anonymous;
-        let own = known.own_owner(world);
+        let own = own_owner(known, world);
         let shown = world
             .owners()
             .filter(|owner| owner.id != Owner::ISSUANCE && (all || Some(owner.id) == own));

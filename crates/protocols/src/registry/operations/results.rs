@@ -12,11 +12,12 @@ use serde::Serialize;
 
 use super::HandlerResult;
 use super::jobs::find_job_by_any_id;
+use crate::adapter::caller::{KnownCaller, OptionalCaller};
 use crate::adapter::request::{BodyBytes, PathParam};
 use crate::kit::raw_json::Number;
 use crate::registry::ID;
 use crate::registry::RegistryContext;
-use crate::registry::auth::{KnownCaller, OptionalCaller, identity_mismatch, read_callback_token};
+use crate::registry::auth::{acting_agent, identity_mismatch, read_callback_token};
 use crate::registry::errors::{
     Failure, RESULT_EXAMPLE, RequestKind, from_engine, json_response, with_body_example,
 };
@@ -42,7 +43,7 @@ pub async fn post_result(
     let missing = || Failure::field("/job_id", "job_id is required");
     let id = wire.job_id.ok_or_else(missing)?;
     let named = wire.agent_id.map(|id| id.to_string());
-    let by = context.engine.with_world(|world| known.acting_agent(world, named.as_deref()))?;
+    let by = context.engine.with_world(|world| acting_agent(known, world, named.as_deref()))?;
     let job = find_job_by_any_id(&context, id).await?;
     accept(&context, wire, &job, by, known.0.idempotency).await
 }
@@ -68,7 +69,7 @@ pub async fn post_callback(
     if named.is_some_and(|name| !is_worker(&name)) {
         return Err(identity_mismatch());
     }
-    let own = [job.foreign_id.clone(), job.uuid.to_string()];
+    let own = [job.request.foreign_id.clone(), job.uuid.to_string()];
     if wire.job_id.is_some_and(|id| !own.contains(&id.to_string())) {
         return Err(Failure::field("/job_id", "job_id is not the job of this callback URL"));
     }
@@ -95,6 +96,6 @@ async fn accept(
     let paid = format_amount(now.result.as_ref().map_or(Credits::ZERO, |report| report.paid));
     // A bridged worker knows the job by the hub's id.
     let uuid = job.uuid.to_string();
-    let job_id = if job.origin == ID { &job.foreign_id } else { &uuid };
+    let job_id = if job.request.origin == ID { &job.request.foreign_id } else { &uuid };
     Ok(json_response(200, &ResultAnswer { status: "accepted", job_id, paid, warnings }))
 }

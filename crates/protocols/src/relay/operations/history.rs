@@ -292,8 +292,8 @@ fn write_job(world: &World, job: &Job) -> String {
         .text("sender_id", &parties.requester)
         .text("receiver_id", &parties.worker)
         .text("state", word)
-        .time("timestamp", job.opened_at)
+        .time("timestamp", job.request.opened_at)
         .integer("attempts", 0)
-        .maybe_raw("envelope", (job.origin == ID).then_some(job.meta.as_str()))
+        .maybe_raw("envelope", (job.request.origin == ID).then_some(job.request.meta.as_str()))
         .finish()
 }

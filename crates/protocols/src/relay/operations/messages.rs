@@ -53,7 +53,7 @@ pub async fn send_message(
     body: Result<BodyBytes, BodyRejection>,
 ) -> HandlerResult {
     let BodyBytes(body) = body.map_err(|rejection| {
-        error_response(&context, errors::from_edge(&rejection.error)).into_rejected_message()
+        error_response(&context, errors::from_edge(rejection.error)).into_rejected_message()
     })?;
     accept(context, by, body).await
 }
@@ -328,7 +328,7 @@ pub async fn receive_envelope(
     BodyBytes(body): BodyBytes,
 ) -> Response {
     if !context.state.settings.accept_direct {
-        return error_response(&context, errors::from_edge(&EdgeError::NotFound)).into_response();
+        return error_response(&context, errors::from_edge(EdgeError::NotFound)).into_response();
     }
     let json = match ijson::read(&body) {
         Ok(json) => json,

@@ -29,6 +29,9 @@ use crate::kit::ijson::{Json, JsonValue};
 use crate::kit::query::Query;
 use crate::relay::RelayContext;
 
+/// The path to which messages are sent.
+pub const MESSAGES: &str = "/messages";
+
 /// Every operation of this protocol.
 /// A registration by the operator that succeeds as it is.
 const OPERATOR_REGISTRATION_EXAMPLE: &str =
@@ -84,7 +87,7 @@ pub fn operations() -> Vec<Operation<RelayContext>> {
             .path_param::<AddressParam>()
             .responds::<Success<MintedKey>>(201, "The new key")
             .at_root(),
-        post("/messages", AnyAgentOrOperator, messages::send_message)
+        post(MESSAGES, AnyAgentOrOperator, messages::send_message)
             .summary("Send a message")
             .request::<SendMembers>(MESSAGE_EXAMPLE)
             .responds::<Success<DeliveryData>>(200, "How far the message got")

@@ -63,7 +63,7 @@ pub async fn read_history(engine: &Engine, people: &DemoAgents) -> Result<Vec<Fa
 async fn fact(engine: &Engine, people: &DemoAgents, event: &Event) -> Option<Fact> {
     let (id, what, by, paid) = event_parts(event)?;
     let job = engine.load_job(id).await.ok().flatten()?;
-    let Requester::Agent(of) = job.requester else { return None };
+    let Requester::Agent(of) = job.request.requester else { return None };
     let by = by.or_else(|| job.worker());
     Some(Fact {
         job: job.uuid.to_string(),

@@ -122,6 +122,6 @@ fn an_ethereum_address_has_its_checksum_in_its_case() {
     one[31] = 1;
     let key = SigningKey::from_slice(&one).expect("a key");
     let owner = key.verifying_key().to_sec1_point(false);
-    let address = super::address::of(SignatureType::Ethereum, owner.as_bytes());
+    let address = super::signature::address_of(SignatureType::Ethereum, owner.as_bytes());
     assert_eq!(address, "0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf");
 }

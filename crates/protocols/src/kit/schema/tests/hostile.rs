@@ -137,7 +137,7 @@ fn large_values_and_large_schemas_meet_in_bounded_time() {
             (10_000..18_000).map(|n| n.to_string()).collect::<Vec<_>>().join(",")
         ),
     ] {
-        let what = error::truncate(&text, 60);
+        let what = truncate(&text, 60);
         let schema = schema(&text);
         for instance in [&items, &mixed, &big, &long] {
             let _ = soon(&what, || schema.check(instance));
@@ -221,7 +221,7 @@ fn failures_never_hold_more_than_their_limit() {
         (r#"{"additionalProperties":{"items":{"type":"string"}}}"#.to_owned(), &under),
         (format!(r#"{{"allOf":[{all}]}}"#), &names),
     ] {
-        let what = error::truncate(&text, 60);
+        let what = truncate(&text, 60);
         let told = soon(&what, || schema(&text).check(instance)).expect_err(&what);
         assert!(
             told[0].message == "does not match its schema"

@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use super::*;
 
 fn schema(text: &str) -> Schema {
-    Schema::compile(text).unwrap_or_else(|bad| panic!("{bad}: {}", error::truncate(text, 300)))
+    Schema::compile(text).unwrap_or_else(|bad| panic!("{bad}: {}", truncate(text, 300)))
 }
 
 fn refusal(text: &str) -> String {
-    Schema::compile(text).expect_err(&error::truncate(text, 300)).to_string()
+    Schema::compile(text).expect_err(&truncate(text, 300)).to_string()
 }
 
 fn told(schema_text: &str, instance: &str) -> Vec<String> {
