@@ -101,30 +101,31 @@
 pub mod agent;
 pub mod agora;
 pub mod call;
-mod call_retry;
 pub mod clara;
 mod clock;
+mod event_reader;
 mod http_server;
 mod ids;
 mod jobs;
+mod json;
 mod key;
-mod key_file;
 mod notice_stream;
 pub mod openclaw;
 mod origin_client;
 mod private_files;
+mod recent_set;
 pub mod registry;
 pub mod relay;
 mod retry;
 #[cfg(test)]
 mod testing;
 mod webhook_signature;
+mod worker;
 
 pub use agent::{Agent, AgentError};
 pub use call::{CallError, Hub};
 pub use jobs::{JobRequest, JobView};
-pub use key::Key;
-pub use key_file::KeyFile;
+pub use key::{Key, KeyFile};
 pub use notice_stream::{Notice, NoticeStream};
 pub use reqwest::Method;
 pub use retry::RetryPolicy;

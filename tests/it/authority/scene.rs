@@ -11,7 +11,7 @@ use super::claws::Claws;
 use super::table::Row;
 use crate::agora::kit::Key;
 use crate::clara::kit::Wallet;
-use crate::kit::api_doc::Answered;
+use crate::kit::api_doc::ReceivedAnswer;
 use crate::kit::{API_DOC, Agent, ClosedPort, Reply, TestHub, eventually};
 
 /// The sample key of RFC 6455.
@@ -227,7 +227,7 @@ impl Scene {
         let content_type = answer.headers().get("content-type").and_then(|kind| kind.to_str().ok());
         let (method, _) = row.route.split_once(' ').expect("method and path");
         let status = answer.status().as_u16();
-        API_DOC.check_answer(Answered {
+        API_DOC.check_answer(ReceivedAnswer {
             method: Some(method),
             path: answer.url().path(),
             status,

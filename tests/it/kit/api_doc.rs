@@ -10,13 +10,13 @@ use serde_json::{Map, Value, json};
 /// The document, ready to be checked against.
 pub struct ApiDoc {
     components: Value,
-    operations: Vec<Documented>,
+    operations: Vec<DocumentedOperation>,
     /// Compiled schemas by their text.
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
 
 /// One operation of the document.
-struct Documented {
+struct DocumentedOperation {
     method: String,
     path: Vec<String>,
     operation: Value,
@@ -24,7 +24,7 @@ struct Documented {
 
 /// An answer as a test received it.
 #[derive(Clone, Copy)]
-pub struct Answered<'a> {
+pub struct ReceivedAnswer<'a> {
     /// `None` where the test does not know it.
     pub method: Option<&'a str>,
     pub path: &'a str,
@@ -39,7 +39,7 @@ impl ApiDoc {
         let mut operations = Vec::new();
         for (path, methods) in document["paths"].as_object().expect("paths") {
             for (method, operation) in methods.as_object().expect("methods") {
-                operations.push(Documented {
+                operations.push(DocumentedOperation {
                     method: method.to_uppercase(),
                     path: path.split('/').map(str::to_owned).collect(),
                     operation: operation.clone(),
@@ -52,17 +52,17 @@ impl ApiDoc {
 
     /// Checks an answer; the answers of paths that are not documented are free.
     #[track_caller]
-    pub fn check_answer(&self, answer: Answered<'_>) {
+    pub fn check_answer(&self, answer: ReceivedAnswer<'_>) {
         let candidates = self.candidates(answer.method, answer.path);
         // A method that the path does not have is no operation.
         if candidates.is_empty() || answer.status == 405 {
             return;
         }
-        let found: Vec<_> = candidates.iter().map(|one| self.check(one, answer)).collect();
-        if let Some(Err(wrong)) = found.iter().find(|result| result.is_err())
-            && !found.iter().any(Result::is_ok)
+        let results: Vec<_> = candidates.iter().map(|one| self.check(one, answer)).collect();
+        if let Some(Err(wrong)) = results.iter().find(|result| result.is_err())
+            && !results.iter().any(Result::is_ok)
         {
-            let Answered { method, path, status, body, .. } = answer;
+            let ReceivedAnswer { method, path, status, body, .. } = answer;
             let method = method.unwrap_or("?");
             panic!("{method} {path} answered {status}: {wrong}\n{}", body.unwrap_or_default());
         }
@@ -95,23 +95,23 @@ impl ApiDoc {
     }
 
     /// The operations at a path: those with the fewest variable parts that match.
-    fn candidates(&self, method: Option<&str>, path: &str) -> Vec<&Documented> {
+    fn candidates(&self, method: Option<&str>, path: &str) -> Vec<&DocumentedOperation> {
         let parts: Vec<&str> = path.split('/').collect();
         let is_variable = |part: &&String| part.starts_with('{');
-        let matches = |one: &&Documented| {
+        let matches = |one: &&DocumentedOperation| {
             let same = |(declared, given): (&String, &&str)| {
                 declared == given || is_variable(&declared) && !given.is_empty()
             };
             one.path.len() == parts.len() && one.path.iter().zip(&parts).all(same)
         };
-        let variables = |one: &Documented| one.path.iter().filter(is_variable).count();
+        let variables = |one: &DocumentedOperation| one.path.iter().filter(is_variable).count();
         let all: Vec<_> = self.operations.iter().filter(matches).collect();
         let fewest = all.iter().map(|one| variables(one)).min();
-        let fits = |one: &&Documented| method.is_none_or(|method| method == one.method);
+        let fits = |one: &&DocumentedOperation| method.is_none_or(|method| method == one.method);
         all.into_iter().filter(|one| Some(variables(one)) == fewest).filter(fits).collect()
     }
 
-    fn check(&self, one: &Documented, answer: Answered<'_>) -> Result<(), String> {
+    fn check(&self, one: &DocumentedOperation, answer: ReceivedAnswer<'_>) -> Result<(), String> {
         let response = &one.operation["responses"][answer.status.to_string()];
         let response = self.resolved(response);
         if response.is_null() {

@@ -70,10 +70,10 @@ fn install_once(name: &str, content: &str, install: impl FnOnce(&Path) -> Comman
     let mut command = install(&folder);
     let done = output(&mut command)
         .expect("it starts: this test needs Node.js 20 or later with npm, and Python 3.10 or later with pip");
-    let said = String::from_utf8_lossy(&done.stderr);
+    let errors = String::from_utf8_lossy(&done.stderr);
     assert!(
         done.status.success(),
-        "{command:?} failed in {}; without it this test cannot say anything. Is there a network?\n{said}",
+        "{command:?} failed in {}; without it this test cannot say anything. Is there a network?\n{errors}",
         folder.display()
     );
     fs::write(complete, content).expect("a file");

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 
-use super::api_doc::{Answered, ApiDoc};
+use super::api_doc::{ApiDoc, ReceivedAnswer};
 
 /// The API document of the hub under test.
 pub static API_DOC: LazyLock<ApiDoc> =
@@ -43,14 +43,14 @@ impl Reply {
         let path = answer.url().path().to_owned();
         let text = answer.text().await;
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let answered = Answered {
+        let received = ReceivedAnswer {
             method,
             path: &path,
             status,
             content_type: content_type.unwrap_or_default(),
             body: text.as_deref().ok().filter(|_| method != Some("HEAD")),
         };
-        API_DOC.check_answer(answered);
+        API_DOC.check_answer(received);
         let text = text.unwrap_or_default();
         super::schemas::check_answer(&path, &text);
         Self { status, headers, text }

@@ -17,7 +17,7 @@ fn sources(language: &str) -> PathBuf {
 }
 
 /// A copy of these programs, beside the document as `rialto openapi` prints it.
-fn workshop(language: &str) -> TempDir {
+fn copy_sources(language: &str) -> TempDir {
     let folder = TempDir::new().expect("a directory");
     for entry in fs::read_dir(sources(language)).expect("a directory") {
         let path = entry.expect("an entry").path();
@@ -34,10 +34,10 @@ fn workshop(language: &str) -> TempDir {
 #[track_caller]
 fn succeed(command: &mut Command) -> String {
     let done = output(command).expect("it starts");
-    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    let printed = String::from_utf8_lossy(&done.stdout).into_owned();
     let errors = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{command:?}\n{said}\n{errors}");
-    said
+    assert!(done.status.success(), "{command:?}\n{printed}\n{errors}");
+    printed
 }
 
 /// A generated client completes a paid job at a running hub.
@@ -55,17 +55,17 @@ async fn completes_a_paid_job(client: impl FnOnce(&str, &str) -> String + Send +
 
 #[test]
 fn the_document_is_valid_openapi_3_1() {
-    let (folder, packages) = (workshop("python"), python_packages(&sources("python")));
+    let (folder, packages) = (copy_sources("python"), python_packages(&sources("python")));
     let mut validator = Command::new("python3");
     validator.args(["-m", "openapi_spec_validator", "--schema", "3.1", "openapi.json"]);
-    let said = succeed(validator.env("PYTHONPATH", packages).current_dir(&folder));
-    assert_eq!(said.trim(), "openapi.json: OK");
+    let printed = succeed(validator.env("PYTHONPATH", packages).current_dir(&folder));
+    assert_eq!(printed.trim(), "openapi.json: OK");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_typescript_client_made_from_the_document_completes_a_paid_job() {
     completes_a_paid_job(|url, operator| {
-        let (folder, packages) = (workshop("typescript"), npm_folder(&sources("typescript")));
+        let (folder, packages) = (copy_sources("typescript"), npm_folder(&sources("typescript")));
         let modules = packages.join("node_modules");
         std::os::unix::fs::symlink(&modules, folder.path().join("node_modules")).expect("a link");
         let tool = |name: &str| {
@@ -83,7 +83,7 @@ async fn a_typescript_client_made_from_the_document_completes_a_paid_job() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_python_client_made_from_the_document_completes_a_paid_job() {
     completes_a_paid_job(|url, operator| {
-        let (folder, packages) = (workshop("python"), python_packages(&sources("python")));
+        let (folder, packages) = (copy_sources("python"), python_packages(&sources("python")));
         let python = || {
             let mut command = Command::new("python3");
             command.env("PYTHONPATH", &packages).current_dir(&folder);

@@ -56,11 +56,11 @@ pub fn document_text() -> Arc<str> {
 pub fn openapi_document() -> Value {
     let mut document = Document::default();
     let all = operations();
-    let tags: BTreeSet<String> = all.iter().map(tag).collect();
-    for tag in &tags {
-        document.add_operations(tag, all.iter().filter(|one| super::openapi::tag(one) == *tag));
+    let names: BTreeSet<String> = all.iter().map(tag).collect();
+    for name in &names {
+        document.add_operations(name, all.iter().filter(|one| tag(one) == *name));
     }
-    let tags: Vec<Value> = tags.iter().map(|name| json!({"name": name})).collect();
+    let tags: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -292,7 +292,7 @@ impl Section<'_> {
         schema
     }
 
-    fn finish(mut self) {
+    fn finish(self) {
         for mut generator in [self.reads, self.writes] {
             let written = generator.contract().is_serialize();
             for (name, mut schema) in generator.take_definitions(true) {
@@ -305,7 +305,6 @@ impl Section<'_> {
                 assert!(known.is_none_or(|known| known == schema), "{name} has two meanings");
             }
         }
-        self.prefix.clear();
     }
 }
 
@@ -327,8 +326,16 @@ fn add_prefix(schema: &mut Value, prefix: &str) {
         Value::Object(members) => {
             for (name, value) in members {
                 match value {
-                    Value::Bool(true) if name != "default" && name != "const" => {
+                    Value::Bool(true) if ["items", "additionalProperties"].contains(&&**name) => {
                         *value = json!({});
+                    }
+                    Value::Object(properties) if name == "properties" => {
+                        for property in properties.values_mut() {
+                            if *property == Value::Bool(true) {
+                                *property = json!({});
+                            }
+                            add_prefix(property, prefix);
+                        }
                     }
                     Value::String(text) if name == "$ref" => {
                         if let Some(name) = text.strip_prefix(SCHEMAS) {

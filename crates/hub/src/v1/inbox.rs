@@ -65,12 +65,12 @@ pub async fn list_notices(
         Some([after]) => after,
         None => parse_after(&query)?.unwrap_or(inbox.acked),
     };
-    let told = notices::load_after(&context.engine, by.id, after, limit).await?;
+    let notices = notices::load_after(&context.engine, by.id, after, limit).await?;
     let (mut items, mut last, mut budget) = (Vec::new(), after, ByteBudget::default());
-    for told in told {
-        let Some(text) = budget.write(&told) else { break };
+    for notice in notices {
+        let Some(text) = budget.write(&notice) else { break };
         items.push(text);
-        last = told.position;
+        last = notice.position;
     }
     let next_cursor = (last < inbox.head).then(|| Cursor::new(NOTICE_LIST, [last]));
     Ok(ok_response(&InboxPage { items, next_cursor, positions: InboxView::of(inbox) }))

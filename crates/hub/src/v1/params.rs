@@ -67,11 +67,10 @@ value_schema!(WaitSeconds, {
 pub enum Position {}
 value_schema!(Position, {"type": "integer", "minimum": 0, "description": "The last position read"});
 
-/// An amount that a caller gives.
+/// An amount that a caller gives. The hub ignores the rounding noise of a double, also below zero.
 pub enum Amount {}
 value_schema!(Amount, {
     "type": "number",
-    "minimum": 0,
     "maximum": 1_000_000_000,
-    "description": "Credits, with at most six decimals"
+    "description": "Credits, not negative, with at most six decimals"
 });

@@ -96,10 +96,6 @@ value_schema!(Time, {"type": "string", "format": "date-time"});
 pub enum AnyObject {}
 value_schema!(AnyObject, {"type": "object", "additionalProperties": true});
 
-/// A number from 0 to 1.
-pub enum Share {}
-value_schema!(Share, {"type": "number", "minimum": 0, "maximum": 1});
-
 /// A value of one of two types, in the API document only.
 pub struct AnyOf<A, B>(PhantomData<(A, B)>);
 

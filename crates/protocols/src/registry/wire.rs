@@ -152,9 +152,13 @@ crate::request_members! {
     }
 }
 
-/// Credits with at most two decimals.
+/// Credits in a request. The hub ignores the rounding noise of a double, also below zero.
 pub enum Amount {}
-crate::value_schema!(Amount, {"type": "number", "minimum": 0, "maximum": 1_000_000_000});
+crate::value_schema!(Amount, {
+    "type": "number",
+    "maximum": 1_000_000_000,
+    "description": "Credits, not negative, with at most two decimals"
+});
 
 /// The body of a registration.
 #[derive(Clone, Debug)]

@@ -19,9 +19,7 @@
 
 mod endpoint;
 mod idempotency;
-mod journal_notes;
 mod offers;
-mod serve;
 mod service;
 
 use std::time::Duration;
@@ -31,19 +29,17 @@ use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::time::Instant;
 
 use super::agent::Agent;
+use super::calls::RequestSpec;
 use super::hello::{Profile, WelcomeResponse};
 use super::identity::Identity;
-use super::incoming::IncomingEnvelope;
-use super::negotiation_options::ReceivedOffer;
-use super::outcome::{CompletedWork, RequestOutcome};
+use super::incoming::{EnvelopeResponse, IncomingEnvelope};
+use super::negotiate::{CompletedWork, ReceivedOffer, RequestOutcome};
 use super::payload::EnvelopePayload;
-use super::request_spec::RequestSpec;
-use super::response::EnvelopeResponse;
 use super::server::Server;
 use crate::call::CallError;
 
 pub(crate) use endpoint::endpoint;
-pub use serve::serve;
+pub use endpoint::serve;
 
 /// The default timeout of an answer.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);

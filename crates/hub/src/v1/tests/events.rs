@@ -13,7 +13,7 @@ use rialto_engine::store::memory::MemoryStore;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::kit::{Agent, Hub};
+use super::kit::{API_DOC, Agent, Hub};
 
 /// Long enough for a lost wake-up on a busy machine.
 const SOON: Duration = Duration::from_secs(30);
@@ -63,6 +63,7 @@ impl Stream {
                 let id = id.strip_prefix("id: ").expect("an id").parse().expect("digits");
                 let kind = event.strip_prefix("event: ").expect("a kind").to_owned();
                 let data = data.strip_prefix("data: ").expect("data");
+                API_DOC.check_event("/v1/events", data);
                 return Some((id, kind, serde_json::from_str(data).expect("one line of JSON")));
             }
             assert!(block.starts_with(':') || block.starts_with("retry: "), "{block}");

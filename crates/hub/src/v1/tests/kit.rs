@@ -30,12 +30,12 @@ use serde_json::Value;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::api_doc::{Answered, ApiDoc};
+use super::api_doc::{ApiDoc, ReceivedAnswer};
 use crate::edge::OperationTable;
 use crate::v1::V1Api;
 
 /// The API document.
-static API_DOC: LazyLock<ApiDoc> =
+pub static API_DOC: LazyLock<ApiDoc> =
     LazyLock::new(|| ApiDoc::new(&crate::app::openapi::openapi_document()));
 
 /// 2026-02-11T12:00:00Z.
@@ -234,10 +234,12 @@ impl Hub {
             by: job.worker().expect("it is assigned"),
             epoch: None,
             ok,
+            is_final: true,
+            knows_work: true,
             no_response: false,
             output: Some(r#"{"sum": 0.30}"#.to_owned()),
             cost: Credits::MAX,
-            took: Millis(7),
+            took: Some(Millis(7)),
             cause: None,
             text: None,
             meta: None,
@@ -290,7 +292,7 @@ impl Hub {
         let kind = parts.headers.get("content-type").and_then(|kind| kind.to_str().ok());
         let (method, status) = (method.as_str(), parts.status.as_u16());
         let (content_type, body) = (kind.unwrap_or_default(), Some(text.as_str()));
-        API_DOC.check_answer(Answered {
+        API_DOC.check_answer(ReceivedAnswer {
             method: Some(method),
             path: &path,
             status,

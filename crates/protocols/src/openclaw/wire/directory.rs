@@ -157,7 +157,8 @@ pub struct CapabilityEntry {
     pub description: String,
     /// Its price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price: Option<Number>,
+    #[schemars(with = "Option<Number>")]
+    pub price: Option<Box<RawValue>>,
 }
 
 /// The hub's figures about an agent.
