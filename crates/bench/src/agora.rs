@@ -1,41 +1,35 @@
-//! Benchmarks signed REQUESTs against bare signature verification, both per core.
-//!
-//! A hub cannot accept more envelopes than it can verify. The rate is counted per second of the
-//! hub's own CPU time and divided by how many signatures one core verifies per second. The rest is
-//! the cost of reading, deciding, storing and answering. The client's CPU time does not count: its
-//! threads have other names.
+//! Benchmarks signed REQUESTs against bare signature verification, both per core
+//! ([`crate::signatures`]).
 
-use std::cell::{Cell, RefCell};
 use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::StatusCode;
-use rialto_client::agora::{Agent, Profile, Server, Skill};
+use rialto_client::agora::{Agent, Identity, MessageType, Profile, PublicKey, Seed, Server, Skill};
+use rialto_protocols::agora::wire::envelope::{self, Envelope};
+use rialto_protocols::kit::base64url;
+use rialto_protocols::kit::ed25519::{SIGNATURE_LEN, Verifier};
 
-use super::cpu::CpuTime;
-use super::envelope_verifier::EnvelopeVerifier;
-use super::envelopes::{self, RESOURCE, SignedEnvelopes};
-use super::hub::BenchHub;
-use super::jobs::BenchOptions;
-use super::load::{self, LoadPlan};
-use super::measurement::Measurement;
-use super::report::Goal;
-use super::rounds::{Benchmark, Series, run_interleaved};
+use crate::connection::RawRequest;
+use crate::hub::BenchHub;
+use crate::measurement::Measurement;
+use crate::rounds::{BenchOptions, Results};
+use crate::signatures::{Comparison, SignedLoad, on_all_cores};
 
-/// Target share of the rate at which one core verifies signatures.
-const TARGET_SHARE: f64 = 0.6;
 /// Requests per second for which envelopes are signed in the first round. Later rounds use the
 /// measured rate.
 const EXPECTED_RATE: f64 = if cfg!(debug_assertions) { 1_000.0 } else { 20_000.0 };
-/// How much faster a round may be than the previous one without running out of signed envelopes.
-const RATE_MARGIN: f64 = 1.3;
-/// Warm-up, not counted: keys are checked and pages loaded for the first time.
 const WARM_UP: Duration = Duration::from_millis(500);
+/// The resource that all senders request.
+const RESOURCE: &str = "bench:echo:v1";
+/// A typical request body with some input; the published example is as long.
+const PARAMS: &str = r#"{"q":"weather tokyo","max_results":3,"text":"some words of input"}"#;
 
 /// Measures verification and requests in alternating rounds.
-pub fn measure(how: &BenchOptions) -> io::Result<(Vec<Series>, Vec<Goal>)> {
-    let hub = BenchHub::start(how.threads, "sqlite")?;
-    let provider = envelopes::identity(0);
+pub fn measure(options: &BenchOptions) -> io::Result<Results> {
+    let hub = BenchHub::start(options.threads, "sqlite")?;
+    let provider = identity(0);
     hub.block_on(async {
         let server = Server::discover(&format!("http://{}", hub.address)).await?;
         let skills = Some(vec![Skill::new(RESOURCE)]);
@@ -43,78 +37,134 @@ pub fn measure(how: &BenchOptions) -> io::Result<(Vec<Series>, Vec<Goal>)> {
         Agent::new(provider.clone(), server).hello(&profile, false).await
     })
     .map_err(io::Error::other)?;
-    let check = EnvelopeVerifier::of(&envelopes::example_envelope(provider.key())?)?;
-    let second = Duration::from_secs(how.seconds.min(1));
-    let office = RequestLoad {
-        hub: &hub,
-        how,
-        expected_rate: Cell::new(EXPECTED_RATE),
-        rounds: RefCell::default(),
-        by_wall_time: Cell::new(false),
+    let verifier = EnvelopeVerifier::new(&sign_envelope(&identity(1), provider.key())?)?;
+    let load = SignedLoad::new(&hub, options, EXPECTED_RATE);
+    send(&load, WARM_UP)?;
+    let comparison = Comparison {
+        message: "agora REQUEST",
+        verification: "verify_strict",
+        verification_series: "verify_strict, one core",
+        target_share: 0.6,
+        rounds: options.rounds,
     };
-    office.load(WARM_UP)?;
-    office.rounds.borrow_mut().clear();
-    let mut series = run_interleaved(
-        how.rounds,
-        vec![
-            Benchmark::new("verify_strict, one core", |_| check.run(second)),
-            Benchmark::new("agora REQUEST, per core of the hub", |_| {
-                office.load(Duration::from_secs(how.seconds))
-            }),
-        ],
-    )?;
-    let ratio = series[1].ratio_to(&series[0], |round| round.per_second);
-    let counted = if office.by_wall_time.get() { ", by wall time × cores" } else { "" };
-    let goal = Goal::at_least(
-        format!("agora REQUEST / verify_strict, per core{counted}"),
-        ratio,
-        TARGET_SHARE,
-        "×",
-    );
-    let rounds = office.rounds.take();
-    series.push(Series { name: "agora REQUEST, all cores".to_owned(), rounds });
-    Ok((series, vec![goal]))
+    let round = Duration::from_secs(options.seconds);
+    load.compare(&comparison, || verifier.verify(), || send(&load, round))
 }
 
-/// A hub, and the figures kept between rounds.
-struct RequestLoad<'h> {
-    hub: &'h BenchHub,
-    how: &'h BenchOptions,
-    expected_rate: Cell<f64>,
-    /// The same rounds in wall time, as a client sees them.
-    rounds: RefCell<Vec<Measurement>>,
-    /// Whether the system does not report CPU time per thread.
-    by_wall_time: Cell<bool>,
+fn send(load: &SignedLoad<'_>, duration: Duration) -> io::Result<Measurement> {
+    let senders = load.options.connections;
+    let each = (load.expected_rate() * duration.as_secs_f64() / senders as f64).ceil() as usize;
+    let envelopes = SignedEnvelopes::sign(load.hub.address, identity(0).key(), senders, each)?;
+    load.send(duration, move |at, n| envelopes.nth(at, n))
 }
 
-impl RequestLoad<'_> {
-    /// Sends for `duration` and returns the rate per second of the hub's own CPU time.
-    fn load(&self, duration: Duration) -> io::Result<Measurement> {
-        let connections = self.how.connections;
-        let wanted = self.expected_rate.get() * duration.as_secs_f64() / connections as f64;
-        let provider = envelopes::identity(0).key();
-        let signed =
-            SignedEnvelopes::sign(self.hub.address, provider, connections, wanted.ceil() as usize)?;
-        let plan = LoadPlan {
-            connections,
-            duration,
-            warm_up: Duration::ZERO,
-            pace: self.how.pace,
-            ..LoadPlan::new(self.hub.address)
-        };
-        let before = CpuTime::of_hub();
-        let ask = move |at: usize, n: u64| signed.nth(at, n);
-        let measured = load::run(&plan, ask, |status, _: &[u8]| status == StatusCode::ACCEPTED)?;
-        let used = CpuTime::of_hub().zip(before).map(|(after, before)| after.since(&before));
-        self.expected_rate.set((measured.per_second * RATE_MARGIN).max(1.0));
-        let seconds = match used.filter(|used| !used.is_zero()) {
-            Some(used) => used.as_secs_f64(),
-            None => {
-                self.by_wall_time.set(true);
-                measured.seconds * self.how.threads as f64
-            }
-        };
-        self.rounds.borrow_mut().push(measured.clone());
-        Ok(Measurement { seconds, per_second: measured.good as f64 / seconds, ..measured })
+/// An identity that is the same in every run.
+fn identity(number: usize) -> Identity {
+    let mut seed = [7; 32];
+    seed[..8].copy_from_slice(&(number as u64).to_be_bytes());
+    Identity::new(&Seed::from_bytes(seed))
+}
+
+/// REQUESTs of several senders to one provider, ready to send. They are fresh for one minute.
+struct SignedEnvelopes {
+    hub: SocketAddr,
+    provider: PublicKey,
+    senders: Vec<Identity>,
+    ready: Vec<Vec<RawRequest>>,
+}
+
+impl SignedEnvelopes {
+    /// Signs `each` envelopes for each sender, on all cores.
+    fn sign(
+        hub: SocketAddr,
+        provider: PublicKey,
+        senders: usize,
+        each: usize,
+    ) -> io::Result<Arc<Self>> {
+        // Number 0 is the provider.
+        let senders: Vec<_> = (1..=senders).map(identity).collect();
+        let ready = on_all_cores(senders.len(), |at| {
+            (0..each).map(|_| request(hub, &senders[at], provider)).collect()
+        })?;
+        Ok(Arc::new(Self { hub, provider, senders, ready }))
+    }
+
+    /// The `n`th envelope of a sender. One that was not signed in advance is signed now, which
+    /// costs the client time but not the hub.
+    fn nth(&self, sender: usize, n: u64) -> RawRequest {
+        let ready = usize::try_from(n).ok().and_then(|n| self.ready[sender].get(n));
+        ready.cloned().unwrap_or_else(|| {
+            let request = request(self.hub, &self.senders[sender], self.provider);
+            request.expect("signing worked before with the same input")
+        })
+    }
+}
+
+fn sign_envelope(sender: &Identity, provider: PublicKey) -> io::Result<String> {
+    let payload = format!(r#"{{"params":{PARAMS},"resource":"{RESOURCE}"}}"#);
+    let signed = sender.sign(MessageType::Request, &payload, Some(provider));
+    signed.map(|envelope| envelope.as_str().to_owned()).map_err(io::Error::other)
+}
+
+fn request(hub: SocketAddr, sender: &Identity, provider: PublicKey) -> io::Result<RawRequest> {
+    let body = sign_envelope(sender, provider)?;
+    let json = "content-type: application/json\r\n";
+    Ok(RawRequest::post(hub, "/agora/envelopes", json, body.as_bytes()))
+}
+
+/// An envelope to verify repeatedly.
+struct EnvelopeVerifier {
+    verifier: Verifier,
+    message: String,
+    signature: [u8; SIGNATURE_LEN],
+}
+
+impl EnvelopeVerifier {
+    /// Prepares everything that can be prepared: the key, the canonical text and the signature's
+    /// bytes.
+    fn new(text: &str) -> io::Result<Self> {
+        let invalid = |why: &str| io::Error::other(why.to_owned());
+        let json = envelope::read_json(text.as_bytes()).map_err(|bad| invalid(&bad.message))?;
+        let envelope = Envelope::read(&json).map_err(|bad| invalid(&bad.message))?;
+        let signature = base64url::decode_array(envelope.signature).map_err(io::Error::other)?;
+        let verifier = Verifier::new(envelope.sender).map_err(io::Error::other)?;
+        Ok(Self { verifier, message: envelope.canonical().to_owned(), signature })
+    }
+
+    fn verify(&self) -> io::Result<()> {
+        let verified = self.verifier.verify(self.message.as_bytes(), &self.signature);
+        verified.map_err(io::Error::other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::signatures::verify_for;
+
+    #[test]
+    fn every_sender_has_its_own_envelopes_and_never_runs_out() {
+        let hub = ([127, 0, 0, 1], 7425).into();
+        let envelopes = SignedEnvelopes::sign(hub, identity(0).key(), 3, 2).unwrap();
+        let mut all = HashSet::new();
+        for (sender, n) in [(0, 0), (0, 1), (1, 0), (2, 1), (2, 2), (2, 3)] {
+            let raw = envelopes.nth(sender, n);
+            let text = String::from_utf8(raw.0.to_vec()).unwrap();
+            assert!(text.contains(identity(sender + 1).did()), "{text}");
+            assert!(all.insert(text));
+        }
+    }
+
+    #[test]
+    fn a_valid_envelope_is_verified_and_a_changed_one_is_not() {
+        let text = sign_envelope(&identity(1), identity(0).key()).unwrap();
+        let brief = Duration::from_millis(5);
+        let verifier = EnvelopeVerifier::new(&text).unwrap();
+        let measured = verify_for(brief, || verifier.verify()).unwrap();
+        assert!(measured.good > 0 && measured.per_second > 0.0);
+        let changed = EnvelopeVerifier::new(&text.replace("tokyo", "kyoto")).unwrap();
+        assert!(verify_for(brief, || changed.verify()).is_err());
     }
 }

@@ -1,72 +1,87 @@
-//! Benchmarks messages with RSA signatures against bare RSA verification, both per core.
+//! Benchmarks messages with RSA signatures against bare RSA verification, both per core
+//! ([`crate::signatures`]).
 //!
-//! As in [`super::agora`], the messages accepted per second of the hub's own CPU time are divided
-//! by the signatures one core verifies per second. Each message is a task that is assigned to an
-//! agent, has credits held for it, and is on disk before it is answered. Signing takes much longer
-//! than verifying, so each round sends only as many messages as can be signed in a reasonable time.
+//! Each message is a task that is assigned to an agent, has credits held for it, and is on disk
+//! before it is answered. Signing takes much longer than verifying, so each round sends only as many
+//! messages as can be signed in a reasonable time.
 
-use std::cell::{Cell, RefCell};
 use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hyper::StatusCode;
-use rialto_client::clara::{Credits, MarketClient, Profile, Seed, Server, Wallet};
+use aws_lc_rs::signature::{
+    RSA_PSS_2048_8192_SHA256, RsaParameters, RsaPssSaltLength, RsaPublicKeyComponents,
+};
+use rialto_client::clara::{
+    Action, Credits, MarketClient, Profile, Seed, Server, SignedItem, Wallet,
+};
+use rialto_protocols::kit::ans104::{Item, SignatureType};
 
-use super::agents;
-use super::cpu::CpuTime;
-use super::hub::BenchHub;
-use super::items::{self, SignedItems};
-use super::jobs::BenchOptions;
-use super::load::{self, LoadPlan};
-use super::measurement::Measurement;
-use super::report::Goal;
-use super::rounds::{Benchmark, Series, run_interleaved};
-use super::rsa_verifier::RsaVerifier;
+use crate::connection::RawRequest;
+use crate::hub::{BenchHub, grant_credits};
+use crate::measurement::Measurement;
+use crate::rounds::{BenchOptions, Results};
+use crate::signatures::{Comparison, SignedLoad, on_all_cores};
 
-/// Target share of the rate at which one core verifies signatures.
-const TARGET_SHARE: f64 = 0.5;
 /// Each message opens a task of one requester, and a requester may have ten thousand tasks.
 const ROUNDS_MAX: usize = 2;
 /// Messages signed for one round.
 const SIGNED_PER_ROUND: f64 = if cfg!(debug_assertions) { 400.0 } else { 4_000.0 };
 /// Messages per second in the first round. Later rounds use the measured rate.
 const EXPECTED_RATE: f64 = if cfg!(debug_assertions) { 500.0 } else { 8_000.0 };
-/// How much faster a round may be than the previous one without running out of signed messages.
-const RATE_MARGIN: f64 = 1.3;
-/// Share of a round's messages sent before counting starts: pages are loaded and threads started
-/// for the first time.
+/// Share of a round's messages that are warm-up.
 const WARM_UP: f64 = 0.25;
+/// A typical task with some input; the spec's example is shorter.
+const PAYLOAD: &str = r#"{"prompt":"weather tokyo","max_results":3,"text":"some words of input"}"#;
+const TAGS: [(&str, &str); 3] = [
+    ("RedStone-Agent-Topic", "tweet"),
+    ("RedStone-Agent-Reward", "1"),
+    ("RedStone-Agent-Matching", "roundRobin"),
+];
+/// The public exponent of all wallets.
+const EXPONENT: [u8; 3] = [1, 0, 1];
+/// The salt length our wallets use.
+const PSS_MAX_SALT: RsaParameters =
+    RSA_PSS_2048_8192_SHA256.with_pss_salt_length(RsaPssSaltLength::Max);
 
 /// Measures verification and messages in alternating rounds.
-pub fn measure(how: &BenchOptions) -> io::Result<(Vec<Series>, Vec<Goal>)> {
-    let hub = BenchHub::start(how.threads, "sqlite")?;
+pub fn measure(options: &BenchOptions) -> io::Result<Results> {
+    let hub = BenchHub::start(options.threads, "sqlite")?;
     let requester = hub.block_on(register_agents(&hub))?;
-    let check = RsaVerifier::of(items::sign_task(&requester)?.as_bytes())?;
-    let second = Duration::from_secs(how.seconds.min(1));
-    let market = MessageLoad {
-        hub: &hub,
-        how,
-        requester,
-        expected_rate: Cell::new(EXPECTED_RATE),
-        rounds: RefCell::default(),
-        by_wall_time: Cell::new(false),
+    let verifier = RsaVerifier::new(sign_task(&requester)?.as_bytes())?;
+    let load = SignedLoad::new(&hub, options, EXPECTED_RATE);
+    send(&load, &requester, WARM_UP)?;
+    let comparison = Comparison {
+        message: "clara message",
+        verification: "RSA-4096-PSS verify",
+        verification_series: "RSA-4096-PSS verify, one core",
+        target_share: 0.5,
+        rounds: options.rounds.min(ROUNDS_MAX),
     };
-    market.load(WARM_UP)?;
-    market.rounds.borrow_mut().clear();
-    let mut series = run_interleaved(
-        how.rounds.min(ROUNDS_MAX),
-        vec![
-            Benchmark::new("RSA-4096-PSS verify, one core", |_| check.run(second)),
-            Benchmark::new("clara message, per core of the hub", |_| market.load(1.0)),
-        ],
-    )?;
-    let ratio = series[1].ratio_to(&series[0], |round| round.per_second);
-    let counted = if market.by_wall_time.get() { ", by wall time × cores" } else { "" };
-    let name = format!("clara message / RSA-4096-PSS verify, per core{counted}");
-    let goal = Goal::at_least(name, ratio, TARGET_SHARE, "×");
-    let rounds = market.rounds.take();
-    series.push(Series { name: "clara message, all cores".to_owned(), rounds });
-    Ok((series, vec![goal]))
+    load.compare(&comparison, || verifier.verify(), || send(&load, &requester, 1.0))
+}
+
+/// Sends this share of a round.
+fn send(load: &SignedLoad<'_>, requester: &MarketClient, share: f64) -> io::Result<Measurement> {
+    let rate = load.expected_rate();
+    let duration = Duration::from_secs_f64(share * SIGNED_PER_ROUND / rate);
+    let duration = duration.min(Duration::from_secs(load.options.seconds));
+    let count = (rate * duration.as_secs_f64()).ceil() as usize;
+    let items = SignedItems::sign(load.hub.address, requester, count)?;
+    let sample_id = items.sample_id.clone();
+    let measured = load.send(duration, move |_, _| items.next())?;
+    check_assigned(load.hub, requester, &sample_id)?;
+    Ok(measured)
+}
+
+/// Looks up one task. A message is accepted even if no task comes of it.
+fn check_assigned(hub: &BenchHub, requester: &MarketClient, id: &str) -> io::Result<()> {
+    let result = hub.block_on(requester.server().result(id)).map_err(io::Error::other)?;
+    match result.messages.first().and_then(|message| message.tag("Action")) {
+        Some("Agent-Task-Assignment") => Ok(()),
+        _ => Err(io::Error::other(format!("a task was not assigned: {result:?}"))),
+    }
 }
 
 /// Registers a worker that never works, and a requester with an RSA key and more credits than it
@@ -83,63 +98,94 @@ async fn register_agents(hub: &BenchHub) -> io::Result<MarketClient> {
     };
     agent.register(&profile).await.map_err(io::Error::other)?;
     let requester = MarketClient::new(Wallet::generate_rsa().map_err(io::Error::other)?, server);
-    agents::grant_credits(&hub.engine, &format!("clara:{}", requester.address())).await?;
+    grant_credits(&hub.engine, &format!("clara:{}", requester.address())).await?;
     Ok(requester)
 }
 
-/// A hub, and the figures kept between rounds.
-struct MessageLoad<'h> {
-    hub: &'h BenchHub,
-    how: &'h BenchOptions,
-    requester: MarketClient,
-    expected_rate: Cell<f64>,
-    /// The same rounds in wall time, as a client sees them.
-    rounds: RefCell<Vec<Measurement>>,
-    /// Whether the system does not report CPU time per thread.
-    by_wall_time: Cell<bool>,
+/// Signed messages of one wallet; any connection that is free sends the next.
+struct SignedItems {
+    hub: SocketAddr,
+    client: MarketClient,
+    ready: Mutex<Vec<RawRequest>>,
+    /// The id of one of them.
+    sample_id: String,
 }
 
-impl MessageLoad<'_> {
-    /// Sends this share of a round and returns the rate per second of the hub's own CPU time.
-    fn load(&self, share: f64) -> io::Result<Measurement> {
-        let longest = Duration::from_secs(self.how.seconds);
-        let duration = Duration::from_secs_f64(share * SIGNED_PER_ROUND / self.expected_rate.get())
-            .min(longest);
-        let wanted = self.expected_rate.get() * duration.as_secs_f64();
-        let signed = SignedItems::sign(self.hub.address, &self.requester, wanted.ceil() as usize)?;
-        let plan = LoadPlan {
-            connections: self.how.connections,
-            duration,
-            warm_up: Duration::ZERO,
-            pace: self.how.pace,
-            ..LoadPlan::new(self.hub.address)
-        };
-        let items = signed.clone();
-        let ask = move |_: usize, _: u64| items.next();
-        let before = CpuTime::of_hub();
-        let measured = load::run(&plan, ask, |status, _: &[u8]| status == StatusCode::ACCEPTED)?;
-        let used = CpuTime::of_hub().zip(before).map(|(after, before)| after.since(&before));
-        self.check_assigned(&signed.sample_id)?;
-        self.expected_rate.set((measured.per_second * RATE_MARGIN).max(1.0));
-        let seconds = match used.filter(|used| !used.is_zero()) {
-            Some(used) => used.as_secs_f64(),
-            None => {
-                self.by_wall_time.set(true);
-                measured.seconds * self.how.threads as f64
-            }
-        };
-        self.rounds.borrow_mut().push(measured.clone());
-        Ok(Measurement { seconds, per_second: measured.good as f64 / seconds, ..measured })
+/// A `Register-Task`.
+fn sign_task(client: &MarketClient) -> io::Result<SignedItem> {
+    client.sign(Action::RegisterTask, &TAGS, PAYLOAD).map_err(io::Error::other)
+}
+
+impl SignedItems {
+    /// Signs `count` messages, on all cores.
+    fn sign(hub: SocketAddr, client: &MarketClient, count: usize) -> io::Result<Arc<Self>> {
+        let signed = on_all_cores(count.max(1), |_| sign_task(client))?;
+        let sample_id = signed.last().map(|item| item.id.clone()).unwrap_or_default();
+        let ready = Mutex::new(signed.iter().map(|item| request(hub, item)).collect());
+        Ok(Arc::new(Self { hub, client: client.clone(), ready, sample_id }))
     }
 
-    /// Looks up one task. A message is accepted even if no task comes of it.
-    fn check_assigned(&self, id: &str) -> io::Result<()> {
-        let result =
-            self.hub.block_on(self.requester.server().result(id)).map_err(io::Error::other)?;
-        let action = result.messages.first().and_then(|message| message.tag("Action"));
-        match action {
-            Some("Agent-Task-Assignment") => Ok(()),
-            _ => Err(io::Error::other(format!("a task was not assigned: {result:?}"))),
+    /// The next message. One that was not signed in advance is signed now, which costs the client
+    /// time but not the hub.
+    fn next(&self) -> RawRequest {
+        let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        ready.unwrap_or_else(|| {
+            let item = sign_task(&self.client).expect("signing worked before with the same input");
+            request(self.hub, &item)
+        })
+    }
+}
+
+fn request(hub: SocketAddr, item: &SignedItem) -> RawRequest {
+    let bytes = "content-type: application/octet-stream\r\n";
+    RawRequest::post(hub, "/clara/mu", bytes, item.as_bytes())
+}
+
+/// An item to verify repeatedly. The key is built each time, because it comes with each item.
+struct RsaVerifier {
+    owner: Vec<u8>,
+    hash: [u8; 48],
+    signature: Vec<u8>,
+}
+
+impl RsaVerifier {
+    /// Prepares the verification of an item, with its hash computed.
+    fn new(item: &[u8]) -> io::Result<Self> {
+        let item = Item::read(item).map_err(io::Error::other)?;
+        if item.signature_type != SignatureType::Arweave {
+            return Err(io::Error::other("the item is not signed with RSA"));
         }
+        let (owner, signature) = (item.owner.to_vec(), item.signature.to_vec());
+        Ok(Self { owner, hash: item.deep_hash(), signature })
+    }
+
+    fn verify(&self) -> io::Result<()> {
+        let key = RsaPublicKeyComponents { n: self.owner.as_slice(), e: &EXPONENT };
+        let verified = key.verify(&PSS_MAX_SALT, &self.hash, &self.signature);
+        verified.map_err(|_| io::Error::other("the signature does not verify"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn items_all_differ_never_run_out_and_are_verified() {
+        let hub = BenchHub::start(1, "sqlite").unwrap();
+        let server = hub.block_on(Server::discover(&format!("http://{}", hub.address))).unwrap();
+        let client = MarketClient::new(Wallet::generate_rsa().unwrap(), server.clone());
+        let items = SignedItems::sign(hub.address, &client, 3).unwrap();
+        let all: HashSet<_> = (0..5).map(|_| items.next().0).collect();
+        assert_eq!(all.len(), 5);
+        let signed = sign_task(&client).unwrap();
+        RsaVerifier::new(signed.as_bytes()).unwrap().verify().unwrap();
+        let mut changed = signed.as_bytes().to_vec();
+        *changed.last_mut().unwrap() ^= 1;
+        assert!(RsaVerifier::new(&changed).unwrap().verify().is_err());
+        let other = MarketClient::new(Wallet::new(&Seed::from_bytes([1; 32])), server);
+        assert!(RsaVerifier::new(sign_task(&other).unwrap().as_bytes()).is_err());
     }
 }

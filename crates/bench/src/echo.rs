@@ -1,5 +1,5 @@
-//! The bare echo server: the least a server can do with a registry job, which is to parse it and
-//! answer. Relay messages are handled in `echo_message`.
+//! The bare echo server: the least a server can do with a registry job or a relay message, which is
+//! to parse it and answer.
 //!
 //! It parses the same body as the hub into a type and answers with a body of the same shape and
 //! size, over the same HTTP library, on the same number of threads. It verifies, decides and stores
@@ -10,22 +10,24 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::serve::ListenerExt;
+use axum::{Json, Router};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-
-use super::echo_message;
+use uuid::Uuid;
 
 /// The timestamp of an answer if the job has none.
 const DEFAULT_TIME: &str = "2026-01-01T00:00:00Z";
+/// As long as the hub's own trace id.
+const DEFAULT_TRACE: &str = "6f1c2d3e-4a5b-4c6d-8e7f-901234567890";
+const DEFAULT_RELAY_TIME: &str = "2026-01-01T00:00:00.000Z";
 
 /// A running echo server; it ends when this is dropped.
 #[derive(Debug)]
@@ -41,6 +43,12 @@ pub struct EchoWorker {
     pub agent_id: String,
     /// Price of one job.
     pub cost: f64,
+}
+
+impl Default for EchoWorker {
+    fn default() -> Self {
+        Self { agent_id: Uuid::nil().to_string(), cost: 0.01 }
+    }
 }
 
 impl EchoServer {
@@ -63,9 +71,9 @@ impl EchoServer {
         // figures get worse but stay valid.
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let router = Router::new()
-            .route("/jobs", post(answer))
-            .route("/registry/jobs", post(answer))
-            .route("/relay/messages", post(echo_message::accept_message))
+            .route("/jobs", post(finish_job))
+            .route("/registry/jobs", post(finish_job))
+            .route("/relay/messages", post(accept_message))
             .with_state(Arc::new(worker));
         runtime.spawn(async move { axum::serve(listener, router).await });
         Ok(Self { address, runtime: Some(runtime) })
@@ -114,7 +122,7 @@ struct JobResult<'a> {
     timestamp_utc: &'a str,
 }
 
-async fn answer(worker: State<Arc<EchoWorker>>, body: Bytes) -> Response {
+async fn finish_job(worker: State<Arc<EchoWorker>>, body: Bytes) -> Response {
     let job: Job = match serde_json::from_slice(&body) {
         Ok(job) => job,
         Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
@@ -133,5 +141,57 @@ async fn answer(worker: State<Arc<EchoWorker>>, body: Bytes) -> Response {
     match serde_json::to_vec(&outcome) {
         Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+/// A message to send, as far as the echo has to parse it.
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "parsed because the hub has to parse it too")]
+struct Message {
+    receiver_id: String,
+    envelope: Envelope,
+    stream: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "parsed because the hub has to parse it too")]
+struct Envelope {
+    chorus_version: String,
+    sender_id: String,
+    original_text: String,
+    sender_culture: String,
+    cultural_context: Option<String>,
+    conversation_id: Option<String>,
+    turn_number: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct QueuedResponse {
+    success: bool,
+    data: DeliveryBody,
+    metadata: Metadata,
+}
+
+#[derive(Serialize)]
+struct DeliveryBody {
+    delivery: &'static str,
+    trace_id: &'static str,
+}
+
+#[derive(Serialize)]
+struct Metadata {
+    timestamp: &'static str,
+}
+
+/// `POST /relay/messages`, without any of the hub's work.
+async fn accept_message(body: Bytes) -> Response {
+    match serde_json::from_slice::<Message>(&body) {
+        Ok(_) => {
+            let data = DeliveryBody { delivery: "queued", trace_id: DEFAULT_TRACE };
+            let metadata = Metadata { timestamp: DEFAULT_RELAY_TIME };
+            (StatusCode::ACCEPTED, Json(QueuedResponse { success: true, data, metadata }))
+                .into_response()
+        }
+        Err(error) => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     }
 }

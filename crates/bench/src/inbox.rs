@@ -13,9 +13,8 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::event_parser::{EventParser, InboxEvent};
-use super::message;
-use super::relay_agent::RelayAgent;
+use crate::message;
+use crate::relay::RelayAgent;
 
 /// Inboxes opened at once.
 const OPEN_CONCURRENCY: usize = 128;
@@ -59,9 +58,9 @@ impl OpenInboxes {
     }
 
     /// Waits until this many messages have arrived, or no more arrive.
-    pub fn wait_for(&self, letters: u64) {
+    pub fn wait_for(&self, messages: u64) {
         let (mut seen, mut since) = (0, Instant::now());
-        while seen < letters && since.elapsed() < IDLE_TIMEOUT {
+        while seen < messages && since.elapsed() < IDLE_TIMEOUT {
             std::thread::sleep(Duration::from_millis(10));
             let now = self.count.load(Ordering::Relaxed);
             if now > seen {
@@ -135,13 +134,13 @@ impl InboxStream {
 
     /// Parses bytes and returns whether they contain the first event.
     fn feed(&mut self, bytes: &[u8]) -> bool {
-        let came_ns = message::clock_ns(Instant::now());
+        let arrived_ns = message::clock_ns(Instant::now());
         let (before, mut last, mut connected) = (self.arrivals.len(), None, false);
         self.events.read(bytes, |event| match event {
             InboxEvent::Connected => connected = true,
             InboxEvent::Message { id, sent_ns } => {
                 last = Some(id);
-                self.arrivals.push(Arrival { sent_ns, arrived_ns: came_ns });
+                self.arrivals.push(Arrival { sent_ns, arrived_ns });
             }
         });
         if let Some(id) = last {
@@ -169,8 +168,8 @@ impl StalledInboxes {
                 let socket = TcpSocket::new_v4()?;
                 socket.set_recv_buffer_size(STALLED_BYTES)?;
                 let mut stream = socket.connect(hub).await?;
-                let asked = request(hub, owner, "?ack=explicit", "");
-                stream.write_all(asked.as_bytes()).await?;
+                let request = request(hub, owner, "?ack=explicit", "");
+                stream.write_all(request.as_bytes()).await?;
                 // The first bytes show that the hub has started to send; they stay unread.
                 stream.peek(&mut [0]).await?;
                 Ok::<_, io::Error>(stream)
@@ -206,10 +205,124 @@ async fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     };
     let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
     if !head.starts_with("http/1.1 200") || !head.contains("transfer-encoding: chunked") {
-        let said = String::from_utf8_lossy(&bytes).chars().take(300).collect::<String>();
-        return Err(io::Error::other(format!("the inbox did not open: {said}")));
+        let answer = String::from_utf8_lossy(&bytes).chars().take(300).collect::<String>();
+        return Err(io::Error::other(format!("the inbox did not open: {answer}")));
     }
     Ok(bytes.split_off(end))
+}
+
+/// An event of an inbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InboxEvent {
+    /// The inbox is open.
+    Connected,
+    /// A message arrived. `sent_ns` is when it was sent, on the benchmark's clock.
+    Message { id: u64, sent_ns: u64 },
+}
+
+/// Parses an inbox stream as it arrives: chunks, lines, events (relay 2.5). Reads only what the
+/// benchmark counts, with less work than a full parser: the position, and when a message was sent.
+#[derive(Debug, Default)]
+struct EventParser {
+    chunk: ChunkState,
+    /// The start of a line whose end has not arrived yet.
+    line: Vec<u8>,
+    id: u64,
+    connected: bool,
+}
+
+/// Where in the chunked body the next byte belongs.
+#[derive(Clone, Copy, Debug)]
+enum ChunkState {
+    /// In the line with the length of the next chunk.
+    Size {
+        size: usize,
+        ended: bool,
+    },
+    Data {
+        left: usize,
+    },
+    /// In the line break after a chunk.
+    Break,
+}
+
+impl Default for ChunkState {
+    fn default() -> Self {
+        Self::Size { size: 0, ended: false }
+    }
+}
+
+impl EventParser {
+    /// Parses more bytes and passes each event to a callback.
+    fn read(&mut self, mut bytes: &[u8], mut handle: impl FnMut(InboxEvent)) {
+        while let Some(first) = bytes.first() {
+            let taken = match self.chunk {
+                ChunkState::Size { size, ended } => {
+                    self.chunk = after_size(*first, size, ended);
+                    1
+                }
+                ChunkState::Break => {
+                    if *first == b'\n' {
+                        self.chunk = ChunkState::default();
+                    }
+                    1
+                }
+                ChunkState::Data { left } => {
+                    let taken = left.min(bytes.len());
+                    self.text(&bytes[..taken], &mut handle);
+                    self.chunk = match left - taken {
+                        0 => ChunkState::Break,
+                        left => ChunkState::Data { left },
+                    };
+                    taken
+                }
+            };
+            bytes = &bytes[taken..];
+        }
+    }
+
+    fn text(&mut self, mut text: &[u8], handle: &mut impl FnMut(InboxEvent)) {
+        while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+            let (line, rest) = text.split_at(end);
+            text = &rest[1..];
+            if self.line.is_empty() {
+                self.line(line, handle);
+            } else {
+                let mut whole = std::mem::take(&mut self.line);
+                whole.extend_from_slice(line);
+                self.line(&whole, handle);
+                whole.clear();
+                self.line = whole;
+            }
+        }
+        self.line.extend_from_slice(text);
+    }
+
+    fn line(&mut self, line: &[u8], handle: &mut impl FnMut(InboxEvent)) {
+        if let Some(id) = line.strip_prefix(b"id:") {
+            let id = str::from_utf8(id).ok().and_then(|id| id.trim().parse().ok());
+            self.id = id.unwrap_or(self.id);
+        } else if let Some(name) = line.strip_prefix(b"event:") {
+            self.connected = name.trim_ascii() == b"connected";
+        } else if line.starts_with(b"data:") {
+            if std::mem::take(&mut self.connected) {
+                handle(InboxEvent::Connected);
+            } else if let Some(sent_ns) = message::sent_ns(line) {
+                handle(InboxEvent::Message { id: self.id, sent_ns });
+            }
+        }
+    }
+}
+
+/// Reads one more byte of a chunk's size line. Text after a `;` is ignored.
+fn after_size(byte: u8, size: usize, ended: bool) -> ChunkState {
+    match (byte, char::from(byte).to_digit(16)) {
+        (b'\n', _) => ChunkState::Data { left: size },
+        (_, Some(digit)) if !ended => {
+            ChunkState::Size { size: size.saturating_mul(16).saturating_add(digit as usize), ended }
+        }
+        _ => ChunkState::Size { size, ended: true },
+    }
 }
 
 #[cfg(test)]
@@ -228,19 +341,19 @@ mod tests {
     fn hub(answers: Vec<String>) -> (SocketAddr, mpsc::Receiver<String>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let (tell, asked) = mpsc::channel();
+        let (sender, requests) = mpsc::channel();
         std::thread::spawn(move || {
             let mut held = Vec::new();
             for answer in answers {
                 let (mut stream, _) = listener.accept().unwrap();
                 let mut request = [0; 4_096];
                 let length = stream.read(&mut request).unwrap();
-                tell.send(String::from_utf8_lossy(&request[..length]).into_owned()).unwrap();
+                sender.send(String::from_utf8_lossy(&request[..length]).into_owned()).unwrap();
                 stream.write_all(answer.as_bytes()).unwrap();
                 held.push(stream);
             }
         });
-        (address, asked)
+        (address, requests)
     }
 
     fn chunk(text: &str) -> String {
@@ -256,39 +369,84 @@ mod tests {
     }
 
     #[test]
-    fn letters_are_counted_and_the_next_stream_goes_on_after_them() {
+    fn messages_are_counted_and_the_next_stream_continues_after_them() {
         let opened = format!("{HEAD}{}", chunk(HELLO));
-        let (address, asked) = hub(vec![format!("{opened}{}{}", envelope(1), envelope(2)), opened]);
+        let (address, requests) =
+            hub(vec![format!("{opened}{}{}", envelope(1), envelope(2)), opened]);
         let owners = [owner()];
         let inboxes = OpenInboxes::open(address, &owners).unwrap();
         inboxes.wait_for(2);
         let arrivals = inboxes.close().unwrap();
         assert_eq!(arrivals.iter().map(|envelope| envelope.sent_ns).collect::<Vec<_>>(), [7, 7]);
         assert_eq!(owners[0].read_to.load(Ordering::Relaxed), 2);
-        let first = asked.recv().unwrap();
+        let first = requests.recv().unwrap();
         assert!(first.starts_with("GET /relay/agent/inbox HTTP/1.1\r\n"), "{first}");
         assert!(first.contains("\r\nauthorization: Bearer ca_0f\r\n"), "{first}");
         assert!(!first.contains("last-event-id"), "{first}");
 
         let none = OpenInboxes::open(address, &owners).unwrap().close().unwrap();
         assert_eq!(none, []);
-        let second = asked.recv().unwrap();
+        let second = requests.recv().unwrap();
         assert!(second.contains("\r\nlast-event-id: 2\r\n"), "{second}");
     }
 
     #[test]
-    fn an_inbox_that_does_not_open_is_told() {
+    fn an_inbox_that_does_not_open_is_an_error() {
         let refused = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\n\r\nno".to_owned();
-        let (address, _asked) = hub(vec![refused]);
-        let told = OpenInboxes::open(address, &[owner()]).err().unwrap().to_string();
-        assert!(told.contains("401 Unauthorized"), "{told}");
+        let (address, _requests) = hub(vec![refused]);
+        let error = OpenInboxes::open(address, &[owner()]).err().unwrap().to_string();
+        assert!(error.contains("401 Unauthorized"), "{error}");
     }
 
     #[test]
-    fn a_stalled_reader_asks_for_everything_and_takes_nothing() {
-        let (address, asked) = hub(vec![format!("{HEAD}{}", chunk(HELLO))]);
+    fn a_stalled_reader_requests_everything_and_reads_nothing() {
+        let (address, requests) = hub(vec![format!("{HEAD}{}", chunk(HELLO))]);
         let stalled = StalledInboxes::open(address, &[owner()]).unwrap();
-        assert!(asked.recv().unwrap().starts_with("GET /relay/agent/inbox?ack=explicit HTTP/1.1"));
+        assert!(
+            requests.recv().unwrap().starts_with("GET /relay/agent/inbox?ack=explicit HTTP/1.1")
+        );
         drop(stalled);
+    }
+
+    const OPENED: &str =
+        "retry: 2000\nid: 41\nevent: connected\ndata: {\"message\":\"Inbox #1\"}\n\n";
+    const MESSAGES: &str = "id: 42\nevent: message\ndata: {\"x\":\"at #000000000001234 ns\"}\n\n: ping\n\nid:43\nevent: message\ndata: {\"x\":\"at #000000000005678 ns\"}\n\n";
+
+    fn chunked(texts: &[&str]) -> Vec<u8> {
+        let chunk = |text: &&str| format!("{:X};x=1f\r\n{text}\r\n", text.len());
+        texts.iter().map(chunk).collect::<String>().into_bytes()
+    }
+
+    fn parse(pieces: &[&[u8]]) -> Vec<InboxEvent> {
+        let (mut events, mut parsed) = (EventParser::default(), Vec::new());
+        for piece in pieces {
+            events.read(piece, |event| parsed.push(event));
+        }
+        parsed
+    }
+
+    fn all() -> Vec<InboxEvent> {
+        let message = |id, sent_ns| InboxEvent::Message { id, sent_ns };
+        vec![InboxEvent::Connected, message(42, 1_234), message(43, 5_678)]
+    }
+
+    #[test]
+    fn messages_are_parsed_with_their_position_and_time() {
+        assert_eq!(parse(&[&chunked(&[OPENED, MESSAGES])]), all());
+    }
+
+    #[test]
+    fn it_does_not_matter_where_chunks_and_reads_end() {
+        let text = format!("{OPENED}{MESSAGES}");
+        for cut in 1..text.len() - 1 {
+            let wire = chunked(&[&text[..cut], &text[cut..]]);
+            assert_eq!(parse(&[&wire]), all(), "chunks cut at {cut}");
+        }
+        let wire = chunked(&[OPENED, MESSAGES]);
+        for cut in 0..wire.len() {
+            assert_eq!(parse(&[&wire[..cut], &wire[cut..]]), all(), "reads cut at {cut}");
+        }
+        let single: Vec<&[u8]> = wire.chunks(1).collect();
+        assert_eq!(parse(&single), all());
     }
 }

@@ -6,7 +6,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::header::{AUTHORIZATION, HeaderValue};
@@ -14,27 +13,14 @@ use rialto_core::agent::Liveness;
 use rialto_core::money::Credits;
 use uuid::Uuid;
 
-use super::agents::{self, BenchAgent, SkillPrice};
-use super::echo::{EchoServer, EchoWorker};
-use super::hub::BenchHub;
-use super::load::{self, LoadPlan, Pace, Request};
-use super::report::Goal;
-use super::rounds::{Benchmark, Series, run_interleaved};
+use crate::echo::{EchoServer, EchoWorker};
+use crate::hub::{BenchAgent, BenchHub, SkillPrice, grant_credits, register_agent};
+use crate::load::{self, Request};
+use crate::report::Goal;
+use crate::rounds::{BenchOptions, Benchmark, Results, run_interleaved};
 
 /// Goal: a full job at this share of the echo's rate.
 const GOAL: f64 = 0.15;
-
-/// How to measure.
-#[derive(Clone, Copy, Debug)]
-pub struct BenchOptions {
-    pub rounds: usize,
-    pub connections: usize,
-    pub seconds: u64,
-    pub threads: usize,
-    pub pace: Pace,
-    /// Jobs a worker fetches with one poll.
-    pub batch: u64,
-}
 
 /// The requester and worker of one connection.
 struct JobPair {
@@ -44,41 +30,33 @@ struct JobPair {
 }
 
 /// Measures echo and hub in alternating rounds.
-pub fn measure(how: BenchOptions) -> io::Result<(Vec<Series>, Vec<Goal>)> {
-    let echo = EchoServer::start(
-        how.threads,
-        EchoWorker { agent_id: Uuid::nil().to_string(), cost: 0.01 },
-    )?;
-    let hub = BenchHub::start(how.threads, "sqlite")?;
-    let pairs = Arc::new(hub.block_on(register_pairs(&hub, how.connections))?);
-    let plan = |address| LoadPlan {
-        connections: how.connections,
-        duration: Duration::from_secs(how.seconds),
-        warm_up: Duration::from_secs(1),
-        pace: how.pace,
-        ..LoadPlan::new(address)
-    };
-    let (echo_plan, hub_plan) = (plan(echo.address()), plan(hub.address));
-    let echoed = pairs.clone();
-    let contestants = vec![
+pub fn measure(options: &BenchOptions) -> io::Result<Results> {
+    let BenchOptions { connections, batch, threads, .. } = *options;
+    let echo = EchoServer::start(threads, EchoWorker::default())?;
+    let hub = BenchHub::start(threads, "sqlite")?;
+    let pairs = Arc::new(hub.block_on(register_pairs(&hub, connections))?);
+    let echo_plan = options.plan(echo.address(), connections);
+    let hub_plan = options.plan(hub.address, connections);
+    let echo_pairs = pairs.clone();
+    let benchmarks = vec![
         Benchmark::new("echo", move |round| {
-            let pairs = echoed.clone();
-            let ask = move |at: usize, n: u64| {
+            let pairs = echo_pairs.clone();
+            let request_for = move |at: usize, n: u64| {
                 Request::post("/registry/jobs", body(job_id(round, at, n), &pairs[at]))
             };
-            load::run(&echo_plan, ask, |status, _: &[u8]| status.is_success())
+            load::run(&echo_plan, request_for, |status, _: &[u8]| status.is_success())
         }),
         Benchmark::new("registry job (requests)", move |round| {
             let pairs = pairs.clone();
-            let ask = move |at: usize, n: u64| nth_request(round, (at, n), how.batch, &pairs[at]);
-            load::run(&hub_plan, ask, |status, _: &[u8]| status.is_success())
+            let request_for =
+                move |at: usize, n: u64| nth_request(round, (at, n), batch, &pairs[at]);
+            load::run(&hub_plan, request_for, |status, _: &[u8]| status.is_success())
         }),
     ];
-    let series = run_interleaved(how.rounds, contestants)?;
+    let series = run_interleaved(options.rounds, benchmarks)?;
     // One cycle has one request per job and one poll that do not complete a job.
-    let jobs_a_request = how.batch as f64 / requests_per_cycle(how.batch) as f64;
-    let share = series[1].ratio_to(&series[0], |round| round.per_second) * jobs_a_request;
-    let (connections, batch) = (how.connections, how.batch);
+    let jobs_per_request = batch as f64 / requests_per_cycle(batch) as f64;
+    let share = series[1].ratio_to(&series[0], |round| round.per_second) * jobs_per_request;
     let name = format!("full registry job / echo ({connections} connections, {batch} a poll)");
     Ok((series, vec![Goal::at_least(name, share, GOAL, "×")]))
 }
@@ -88,13 +66,12 @@ async fn register_pairs(hub: &BenchHub, connections: usize) -> io::Result<Vec<Jo
     for at in 0..connections {
         let price = Credits::from_micros(10_000);
         let skill = format!("bench-{at}");
-        let sells = SkillPrice { skill: skill.clone(), price };
-        let (asks, works) = (format!("asks-{at}"), format!("works-{at}"));
-        let working =
-            agents::register_agent(&hub.engine, &works, Liveness::Always, Some(sells)).await?;
-        let asking = agents::register_agent(&hub.engine, &asks, Liveness::Always, None).await?;
-        agents::grant_credits(&hub.engine, &asks).await?;
-        pairs.push(JobPair { requester: asking, worker: working, skill });
+        let offered = Some(SkillPrice { skill: skill.clone(), price });
+        let (payer, payee) = (format!("asks-{at}"), format!("works-{at}"));
+        let worker = register_agent(&hub.engine, &payee, Liveness::Always, offered).await?;
+        let requester = register_agent(&hub.engine, &payer, Liveness::Always, None).await?;
+        grant_credits(&hub.engine, &payer).await?;
+        pairs.push(JobPair { requester, worker, skill });
     }
     Ok(pairs)
 }
@@ -106,20 +83,20 @@ fn requests_per_cycle(batch: u64) -> u64 {
 
 /// The n-th request of a connection: post, post …, poll, report, report …, and again.
 fn nth_request(round: usize, (at, n): (usize, u64), batch: u64, pair: &JobPair) -> Request {
-    let (turn, place) = (n / requests_per_cycle(batch), n % requests_per_cycle(batch));
-    let id = |which: u64| job_id(round, at, turn * batch + which);
+    let (cycle, place) = (n / requests_per_cycle(batch), n % requests_per_cycle(batch));
+    let id = |which: u64| job_id(round, at, cycle * batch + which);
     match place {
-        asked if asked < batch => {
+        post if post < batch => {
             let path = format!("/registry/agents/{}/jobs", pair.worker.id);
-            let body = body(id(asked), pair);
+            let body = body(id(post), pair);
             Request::post(path, body).with_header(AUTHORIZATION, bearer(&pair.requester))
         }
-        fetched if fetched == batch => {
+        poll if poll == batch => {
             let path = format!("/registry/agents/{}/jobs?status=PENDING", pair.worker.id);
             Request::get(path).with_header(AUTHORIZATION, bearer(&pair.worker))
         }
-        reported => {
-            let id = id(reported - batch - 1);
+        report => {
+            let id = id(report - batch - 1);
             let result = format!(
                 r#"{{"job_id":"{id}","agent_id":"{}","status":"SUCCESS","output_data":{{"entities":[{{"type":"revenue","value":42000,"period":"Q3"}}]}},"execution_cost":0.01,"execution_time_ms":1250,"error_message":null}}"#,
                 pair.worker.id
@@ -130,15 +107,15 @@ fn nth_request(round: usize, (at, n): (usize, u64), batch: u64, pair: &JobPair) 
     }
 }
 
-fn bearer(person: &BenchAgent) -> HeaderValue {
-    HeaderValue::try_from(format!("Bearer {}", person.key)).expect("keys are plain ASCII")
+fn bearer(agent: &BenchAgent) -> HeaderValue {
+    HeaderValue::try_from(format!("Bearer {}", agent.key)).expect("keys are plain ASCII")
 }
 
 /// The body of a job; the echo gets the same.
 fn body(id: Uuid, pair: &JobPair) -> Bytes {
-    let (asking, skill) = (pair.requester.id, &pair.skill);
+    let (requester, skill) = (pair.requester.id, &pair.skill);
     format!(
-        r#"{{"job_id":"{id}","orchestrator_id":"{asking}","skill_name":"{skill}","input_data":{{"text":"Revenue for Q3 was 42000"}},"budget":0.01,"currency":"chorus_credits_v1","callback_url":"","timestamp_utc":"2026-02-11T14:15:09Z"}}"#
+        r#"{{"job_id":"{id}","orchestrator_id":"{requester}","skill_name":"{skill}","input_data":{{"text":"Revenue for Q3 was 42000"}},"budget":0.01,"currency":"chorus_credits_v1","callback_url":"","timestamp_utc":"2026-02-11T14:15:09Z"}}"#
     )
     .into()
 }

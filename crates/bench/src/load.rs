@@ -1,7 +1,7 @@
 //! The load client: keep-alive connections that send as fast as they are answered, or at a fixed
 //! rate.
 //!
-//! It speaks HTTP/1.1 over bare connections (`HyperConnection` or `RawConnection`), without a pool
+//! It speaks HTTP/1.1 over bare connections ([`crate::connection`]), without a pool
 //! or redirects, because on one machine the client takes CPU time from the server. The caller
 //! supplies the requests and decides which answers are good; `report` evaluates the figures.
 
@@ -18,8 +18,8 @@ use hyper::http::HeaderValue;
 use hyper::{HeaderMap, Method, StatusCode};
 use tokio::net::TcpStream;
 
-use super::hyper_connection::{BenchConnection, BenchRequest};
-use super::measurement::{Measurement, RequestError, Tally};
+use crate::connection::{BenchConnection, BenchRequest};
+use crate::measurement::{Measurement, RequestError, Tally};
 
 /// Delay before a broken connection is opened again, so that a dead server is not hammered.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(10);
@@ -102,18 +102,18 @@ impl LoadPlan {
     }
 
     fn check(&self) -> io::Result<()> {
-        let wrong = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         if self.connections == 0 || self.threads == 0 {
-            return wrong("the load needs at least one connection and one thread");
+            return invalid("the load needs at least one connection and one thread");
         }
         if self.duration.is_zero() {
-            return wrong("the load duration must be above zero");
+            return invalid("the load duration must be above zero");
         }
         match self.pace {
             Pace::Open { per_second }
                 if !(per_second.is_finite() && per_second >= PER_SECOND_MIN) =>
             {
-                wrong("an open loop needs a rate of at least 0.001 per second")
+                invalid("an open loop needs a rate of at least 0.001 per second")
             }
             _ => Ok(()),
         }
@@ -146,26 +146,26 @@ impl Request {
 
 /// Puts the server under load and returns the measurement.
 ///
-/// `ask` builds the `n`th request of a connection. `n` keeps counting from the warm-up into the
+/// `request_for` builds the `n`th request of a connection. `n` keeps counting from the warm-up into the
 /// measured time, so a pair of connection and `n` is unique in a run. `check` decides whether an
 /// answer is good. The others count as errors, and their latencies are left out, since refusals are
 /// fast.
 ///
 /// Blocks the calling thread until the last answer has arrived. Fails only if the plan is invalid
 /// or the server cannot be reached at all; later errors are part of the result.
-pub(super) fn run<A, C, R>(plan: &LoadPlan, ask: A, check: C) -> io::Result<Measurement>
+pub(super) fn run<A, C, R>(plan: &LoadPlan, request_for: A, check: C) -> io::Result<Measurement>
 where
     A: Fn(usize, u64) -> R + Send + Sync + 'static,
     C: Fn(StatusCode, &[u8]) -> bool + Send + Sync + 'static,
     R: BenchRequest,
 {
-    run_timed(plan, ask, check).map(|(measured, _)| measured)
+    run_timed(plan, request_for, check).map(|(measured, _)| measured)
 }
 
 /// Like [`run`], and also returns when the measured time began and ended.
 pub(super) fn run_timed<A, C, R>(
     plan: &LoadPlan,
-    ask: A,
+    request_for: A,
     check: C,
 ) -> io::Result<(Measurement, Range<Instant>)>
 where
@@ -174,17 +174,16 @@ where
     R: BenchRequest,
 {
     plan.check()?;
-    let scenario = Arc::new(Scenario { plan: *plan, ask, check });
+    let scenario = Arc::new(Scenario { plan: *plan, request_for, check });
     // Connects before the clock starts and on this thread, so that a missing server is reported at
     // once.
-    let mut dealt: Vec<Vec<(usize, std::net::TcpStream)>> = Vec::new();
-    dealt.resize_with(plan.threads.min(plan.connections), Vec::new);
-    let threads = dealt.len();
+    let threads = plan.threads.min(plan.connections);
+    let mut streams: Vec<Vec<_>> = (0..threads).map(|_| Vec::new()).collect();
     for connection in 0..plan.connections {
-        dealt[connection % threads].push((connection, connect(plan.address)?));
+        streams[connection % threads].push((connection, connect(plan.address)?));
     }
     let phases = Phases::starting_soon(plan);
-    let workers: Vec<_> = dealt
+    let workers: Vec<_> = streams
         .into_iter()
         .map(|streams| {
             let scenario = Arc::clone(&scenario);
@@ -225,7 +224,7 @@ impl Phases {
 /// What all connections of a run share.
 struct Scenario<A, C> {
     plan: LoadPlan,
-    ask: A,
+    request_for: A,
     check: C,
 }
 
@@ -247,13 +246,13 @@ where
         let mut tasks = Vec::with_capacity(streams.len());
         for (connection, stream) in streams {
             let stream = TcpStream::from_std(stream)?;
-            let visitor = LoadConnection {
+            let connection = LoadConnection {
                 scenario: Arc::clone(&scenario),
                 phases,
                 connection,
                 tally: Arc::clone(&tally),
             };
-            tasks.push(tokio::spawn(visitor.run(stream)));
+            tasks.push(tokio::spawn(connection.run(stream)));
         }
         for task in tasks {
             task.await.map_err(io::Error::other)?;
@@ -288,21 +287,21 @@ where
     R: BenchRequest,
 {
     async fn run(self, stream: TcpStream) {
-        let mut wire = R::HyperConnection::from_stream(stream).await.ok();
+        let mut open = R::Connection::from_stream(stream).await.ok();
         for n in 0.. {
-            let Some(turn) = self.next_slot(n).await else { break };
+            let Some(slot) = self.next_slot(n).await else { break };
             // Building the request and checking the answer is the client's time, not the server's.
-            let request = (self.scenario.ask)(self.connection, n);
+            let request = (self.scenario.request_for)(self.connection, n);
             let now = Instant::now();
-            let began = turn.latest.map_or(now, |latest| now.min(latest));
-            let answer = self.exchange(&mut wire, request).await;
+            let began = slot.latest.map_or(now, |latest| now.min(latest));
+            let answer = self.exchange(&mut open, request).await;
             let ended = Instant::now();
             let outcome = answer.and_then(|(status, body)| self.check_answer(status, &body));
             let must_reconnect =
                 matches!(outcome, Err(RequestError::ConnectionFailed(_) | RequestError::TimedOut));
-            self.record(turn, began, ended, outcome);
+            self.record(slot, began, ended, outcome);
             if must_reconnect {
-                wire = None;
+                open = None;
                 tokio::time::sleep(RECONNECT_PAUSE).await;
             }
         }
@@ -338,18 +337,18 @@ where
 
     async fn exchange(
         &self,
-        wire: &mut Option<R::HyperConnection>,
+        open: &mut Option<R::Connection>,
         request: R,
     ) -> Result<(StatusCode, Bytes), RequestError> {
         let LoadPlan { address, answer_timeout: timeout, .. } = self.scenario.plan;
         let exchanged = tokio::time::timeout(timeout, async {
             // A server may close a connection between two requests; that is not an error.
-            if let Some(kept) = wire
-                && kept.is_open().await
+            if let Some(connection) = open
+                && connection.is_open().await
             {
-                return kept.exchange(request).await;
+                return connection.exchange(request).await;
             }
-            wire.insert(R::HyperConnection::connect(address).await?).exchange(request).await
+            open.insert(R::Connection::connect(address).await?).exchange(request).await
         });
         exchanged.await.unwrap_or(Err(RequestError::TimedOut))
     }
@@ -364,7 +363,7 @@ where
 
     fn record(
         &self,
-        turn: SendSlot,
+        slot: SendSlot,
         began: Instant,
         ended: Instant,
         outcome: Result<(), RequestError>,
@@ -379,7 +378,7 @@ where
                 // slowest.
                 tally.good += u64::from(ended_inside);
                 if began_inside {
-                    tally.queued += u64::from(turn.queued);
+                    tally.queued += u64::from(slot.queued);
                     tally.record_latency(ended.duration_since(began));
                 }
             }

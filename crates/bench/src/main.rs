@@ -3,41 +3,28 @@
 //! A rate alone says more about the machine than about the hub. So the hub is measured next to a
 //! bare [`echo`] of the same bodies, by the same [`load`] client, on the same cores, in alternating
 //! [`rounds`]. The [`report`] compares the ratios with the goals. The scenarios are [`jobs`],
-//! [`discovery`], [`startup`], and for the relay [`send`], [`stored`], [`streams`], [`stalled`].
+//! [`discovery`], [`send`] for the relay, and [`footprint`] for start time and memory.
 //! [`worker`] measures our own agent runtime by one requester's consecutive jobs, without an echo.
 //! [`agora`] and [`clara`] are measured next to bare signature verification instead.
 
-mod agents;
 mod agora;
 mod clara;
-mod cpu;
+mod connection;
 mod discovery;
 mod echo;
-mod echo_message;
-mod envelope_verifier;
-mod envelopes;
-mod event_parser;
+mod footprint;
 mod hub;
-mod hyper_connection;
 mod inbox;
-mod items;
 mod jobs;
 mod load;
 mod measurement;
-mod memory;
 mod message;
-mod process;
-mod raw_connection;
-mod relay_agent;
-mod relay_fixture;
+mod relay;
 mod report;
 mod rounds;
-mod rsa_verifier;
 mod send;
-mod stalled;
-mod startup;
-mod stored;
-mod streams;
+mod signatures;
+mod usage;
 mod worker;
 
 #[cfg(test)]
@@ -47,9 +34,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 
-use jobs::BenchOptions;
 use load::Pace;
 use report::BenchReport;
+use rounds::{BenchOptions, Results};
 
 /// Measure the hub next to a bare echo server, and check the goals
 #[derive(Parser)]
@@ -141,7 +128,7 @@ fn main() -> ExitCode {
 
 fn measure(args: &Args) -> std::io::Result<BenchReport> {
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    let how = BenchOptions {
+    let options = &BenchOptions {
         rounds: args.rounds,
         connections: args.connections,
         seconds: args.seconds,
@@ -149,54 +136,39 @@ fn measure(args: &Args) -> std::io::Result<BenchReport> {
         batch: args.batch,
         pace: args.rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second }),
     };
-    let wants = |what| args.what == BenchScenario::All || args.what == what;
-    let (mut series, mut goals) = (Vec::new(), Vec::new());
-    if wants(BenchScenario::Start) {
-        goals.extend(startup::measure(args.rounds)?);
+    let includes = |what| args.what == BenchScenario::All || args.what == what;
+    let mut results: Vec<Results> = Vec::new();
+    if includes(BenchScenario::Start) {
+        results.push((Vec::new(), footprint::measure_start(args.rounds)?));
     }
-    if wants(BenchScenario::Jobs) {
-        let (measured, met) = jobs::measure(how)?;
-        series.extend(measured);
-        goals.extend(met);
+    if includes(BenchScenario::Jobs) {
+        results.push(jobs::measure(options)?);
     }
-    if wants(BenchScenario::Worker) {
-        let (measured, met) = worker::measure(args.rounds, threads, args.jobs)?;
-        series.extend(measured);
-        goals.extend(met);
+    if includes(BenchScenario::Worker) {
+        results.push(worker::measure(args.rounds, threads, args.jobs)?);
     }
-    if wants(BenchScenario::Discover) {
-        let (measured, met) = discovery::measure(how, args.agents)?;
-        series.extend(measured);
-        goals.extend(met);
+    if includes(BenchScenario::Discover) {
+        results.push(discovery::measure(options, args.agents)?);
     }
-    if wants(BenchScenario::Agora) {
-        let (measured, met) = agora::measure(&how)?;
-        series.extend(measured);
-        goals.extend(met);
+    if includes(BenchScenario::Agora) {
+        results.push(agora::measure(options)?);
     }
-    if wants(BenchScenario::Clara) {
-        let (measured, met) = clara::measure(&how)?;
-        series.extend(measured);
-        goals.extend(met);
+    if includes(BenchScenario::Clara) {
+        results.push(clara::measure(options)?);
     }
-    if wants(BenchScenario::Send) {
+    if includes(BenchScenario::Send) {
         let receivers = args.receivers as usize;
-        let (measured, met) = send::measure(&how, receivers)?;
-        series.extend(measured);
-        goals.extend(met);
-        if let Some(letters) = args.stored {
-            let (measured, met) = stored::measure(&how, receivers, letters)?;
-            series.extend(measured);
-            goals.extend(met);
+        results.push(send::measure(options, receivers)?);
+        if let Some(messages) = args.stored {
+            results.push(send::measure_stored(options, receivers, messages)?);
         }
         if let Some(count) = args.streams {
-            goals.push(streams::measure(count as usize)?);
+            results.push((Vec::new(), vec![footprint::measure_streams(count as usize)?]));
         }
         if let Some(count) = args.stalled {
-            let (measured, met) = stalled::measure(&how, receivers, count as usize)?;
-            series.extend(measured);
-            goals.extend(met);
+            results.push(send::measure_stalled(options, receivers, count as usize)?);
         }
     }
-    Ok(BenchReport::new(series, goals))
+    let (series, goals): (Vec<_>, Vec<_>) = results.into_iter().unzip();
+    Ok(BenchReport::new(series.concat(), goals.concat()))
 }

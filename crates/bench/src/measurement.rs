@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use hyper::StatusCode;
 use serde::Serialize;
 
-use super::load::{LoadPlan, Pace};
+use crate::load::{LoadPlan, Pace};
 
 /// Latencies are kept to three digits, up to ten minutes.
 const DIGITS: u8 = 3;
@@ -209,13 +209,20 @@ impl Tally {
     }
 
     pub(super) fn into_measurement(self, plan: &LoadPlan) -> Measurement {
-        let seconds = plan.duration.as_secs_f64();
+        let planned_per_second = match plan.pace {
+            Pace::Closed => None,
+            Pace::Open { per_second } => Some(per_second),
+        };
+        let connections = plan.connections;
+        Measurement { connections, planned_per_second, ..self.measured_in(plan.duration) }
+    }
+
+    /// The measurement of one caller that took `duration`, one request after the other.
+    pub(super) fn measured_in(self, duration: Duration) -> Measurement {
+        let seconds = duration.as_secs_f64();
         Measurement {
-            connections: plan.connections,
-            planned_per_second: match plan.pace {
-                Pace::Closed => None,
-                Pace::Open { per_second } => Some(per_second),
-            },
+            connections: 1,
+            planned_per_second: None,
             seconds,
             good: self.good,
             per_second: self.good as f64 / seconds,

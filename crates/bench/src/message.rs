@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 
-use super::raw_connection::RawRequest;
-use super::relay_agent::RelayAgent;
+use crate::connection::RawRequest;
+use crate::relay::RelayAgent;
 
 /// Messages per conversation: fewer than the loop guard allows per minute (relay R89).
 pub const PER_CONVERSATION: u64 = 16;
@@ -36,8 +36,8 @@ pub fn clock_ns(at: Instant) -> u64 {
 
 /// The send time of the message in this inbox line, if it contains one.
 pub fn sent_ns(line: &[u8]) -> Option<u64> {
-    let sign = line.iter().position(|byte| *byte == TIME_MARK as u8)?;
-    let digits = line.get(sign + 1..)?.get(..TIME_DIGITS)?;
+    let mark = line.iter().position(|byte| *byte == TIME_MARK as u8)?;
+    let digits = line.get(mark + 1..)?.get(..TIME_DIGITS)?;
     str::from_utf8(digits).ok()?.parse().ok()
 }
 
@@ -81,10 +81,10 @@ impl Messages {
 
     /// The `n`th message of a sender, with the current time.
     pub fn nth(&self, sender: usize, n: u64) -> RawRequest {
-        let talk = n / PER_CONVERSATION;
-        let conversation =
-            (self.run * SENDERS_MAX + sender as u64) * CONVERSATIONS_MAX + talk % CONVERSATIONS_MAX;
-        let receiver = (sender as u64 + talk) % self.receivers.len() as u64;
+        let number = n / PER_CONVERSATION;
+        let conversation = (self.run * SENDERS_MAX + sender as u64) * CONVERSATIONS_MAX
+            + number % CONVERSATIONS_MAX;
+        let receiver = (sender as u64 + number) % self.receivers.len() as u64;
         let template = &self.senders[sender];
         let mut outbound = BytesMut::from(&template.request[..]);
         outbound[template.receiver.clone()].copy_from_slice(&self.receivers[receiver as usize]);
@@ -105,12 +105,12 @@ impl MessageTemplate {
         let body = format!(
             r#"{{"receiver_id":"{receiver}","envelope":{{"chorus_version":"0.4","sender_id":"{id}","original_text":"{text}","sender_culture":"en","conversation_id":"{conversation}"}}}}"#
         );
-        let length = body.len();
-        let request = format!(
-            "POST /relay/messages HTTP/1.1\r\nhost: {to}\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-        );
+        let headers = format!("authorization: Bearer {key}\r\ncontent-type: application/json\r\n");
+        let RawRequest(request) =
+            RawRequest::post(to, "/relay/messages", &headers, body.as_bytes());
+        let text = str::from_utf8(&request).expect("the request is text");
         let place = |of: &str| {
-            let start = request.find(of).expect("the request contains the placeholder");
+            let start = text.find(of).expect("the request contains the placeholder");
             start..start + of.len()
         };
         let receiver_start = place(r#"{"receiver_id":""#).end;
@@ -119,7 +119,7 @@ impl MessageTemplate {
             number: place(&number),
             time: place(&time),
             conversation: place(&conversation),
-            request: request.into(),
+            request: request.clone(),
         }
     }
 }
@@ -137,14 +137,14 @@ mod tests {
 
     use super::*;
 
-    fn people(prefix: &str, count: usize) -> Vec<RelayAgent> {
+    fn agents(prefix: &str, count: usize) -> Vec<RelayAgent> {
         let one = |at| RelayAgent::new(format!("{prefix}-{at:05}@chorus"), "ca_0f".to_owned());
         (0..count).map(one).collect()
     }
 
-    fn letters(padding: usize) -> Messages {
+    fn messages(padding: usize) -> Messages {
         let to = ([127, 0, 0, 1], 7425).into();
-        Messages::new(to, &people("from", 2), &people("away", 3), padding)
+        Messages::new(to, &agents("from", 2), &agents("away", 3), padding)
     }
 
     fn body(raw: &RawRequest) -> Value {
@@ -157,9 +157,9 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_is_a_plain_envelope_with_its_own_number_and_time() {
+    fn a_message_is_a_plain_envelope_with_its_own_number_and_time() {
         let before = clock_ns(Instant::now());
-        let outbound = body(&letters(0).nth(1, 12_345));
+        let outbound = body(&messages(0).nth(1, 12_345));
         let envelope = &outbound["envelope"];
         assert_eq!(envelope["chorus_version"], "0.4");
         assert_eq!(envelope["sender_id"], "from-00001@chorus");
@@ -169,14 +169,14 @@ mod tests {
         assert!(text.starts_with("Benchmark message 000012345, sent at #"), "{text}");
         let sent = sent_ns(text.as_bytes()).unwrap();
         assert!((before..=clock_ns(Instant::now())).contains(&sent));
-        assert!(body(&letters(100).nth(0, 0)).to_string().len() > outbound.to_string().len() + 90);
+        assert!(body(&messages(100).nth(0, 0)).to_string().len() > outbound.to_string().len() + 90);
     }
 
     #[test]
-    fn a_conversation_has_one_receiver_and_ends_before_the_loop_guard_minds() {
-        let letters = letters(0);
+    fn a_conversation_has_one_receiver_and_ends_before_the_limit_of_the_loop_guard() {
+        let messages = messages(0);
         let of = |sender, n| {
-            let outbound = body(&letters.nth(sender, n));
+            let outbound = body(&messages.nth(sender, n));
             (outbound["receiver_id"].clone(), outbound["envelope"]["conversation_id"].clone())
         };
         assert_eq!(of(0, 0), of(0, 15));
@@ -189,12 +189,12 @@ mod tests {
     #[test]
     fn no_two_runs_share_a_conversation() {
         let of =
-            |letters: Messages| body(&letters.nth(0, 0))["envelope"]["conversation_id"].clone();
-        assert_ne!(of(letters(0)), of(letters(0)));
+            |messages: Messages| body(&messages.nth(0, 0))["envelope"]["conversation_id"].clone();
+        assert_ne!(of(messages(0)), of(messages(0)));
     }
 
     #[test]
-    fn a_line_without_a_letter_has_no_time() {
+    fn a_line_without_a_message_has_no_time() {
         for line in ["data: {}", "data: #12", "data: #12345678901234x", ""] {
             assert_eq!(sent_ns(line.as_bytes()), None, "{line}");
         }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::measurement::{Errors, Measurement};
-use super::rounds::Series;
+use crate::measurement::{Errors, Measurement};
+use crate::rounds::Series;
 
 /// All results of one benchmark run.
 #[derive(Clone, Debug, Serialize)]
@@ -278,8 +278,8 @@ mod tests {
         ];
         let report = BenchReport::new(all, goals);
         assert!(!report.all_goals_met());
-        let said = report.to_string();
-        let has = |text: &str| assert!(said.contains(text), "{text:?} is not in:\n{said}");
+        let text = report.to_string();
+        let has = |part: &str| assert!(text.contains(part), "{part:?} is not in:\n{text}");
         has(
             "echo             64       42000   95 µs  190 µs   475 µs   950 µs   4.75 ms       2       0",
         );
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_told_in_a_readable_unit() {
+    fn durations_have_a_readable_unit() {
         assert_eq!(duration(12.4), "12 µs");
         assert_eq!(duration(1_240.0), "1.24 ms");
         assert_eq!(duration(1_500_000.0), "1.50 s");

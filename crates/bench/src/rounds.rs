@@ -6,10 +6,41 @@
 //! counts.
 
 use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde::Serialize;
 
-use super::measurement::Measurement;
+use crate::load::{LoadPlan, Pace};
+use crate::measurement::Measurement;
+use crate::report::Goal;
+
+/// What a scenario measured, and its goals.
+pub type Results = (Vec<Series>, Vec<Goal>);
+
+/// How to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct BenchOptions {
+    pub rounds: usize,
+    pub connections: usize,
+    pub seconds: u64,
+    pub threads: usize,
+    pub pace: Pace,
+    /// Jobs a worker fetches with one poll.
+    pub batch: u64,
+}
+
+impl BenchOptions {
+    /// The load of one round over this many connections.
+    pub fn plan(&self, address: SocketAddr, connections: usize) -> LoadPlan {
+        LoadPlan {
+            connections,
+            duration: Duration::from_secs(self.seconds),
+            pace: self.pace,
+            ..LoadPlan::new(address)
+        }
+    }
+}
 
 /// Something that is measured once per round.
 pub struct Benchmark<'a> {
@@ -41,15 +72,15 @@ impl<'a> Benchmark<'a> {
 /// Runs all benchmarks alternately for `rounds` rounds. Stops at the first error.
 pub fn run_interleaved(
     rounds: usize,
-    mut contestants: Vec<Benchmark<'_>>,
+    mut benchmarks: Vec<Benchmark<'_>>,
 ) -> io::Result<Vec<Series>> {
-    let mut all: Vec<Series> = contestants
+    let mut all: Vec<Series> = benchmarks
         .iter()
-        .map(|contestant| Series { name: contestant.name.clone(), rounds: Vec::new() })
+        .map(|benchmark| Series { name: benchmark.name.clone(), rounds: Vec::new() })
         .collect();
     for round in 0..rounds {
-        for (contestant, series) in contestants.iter_mut().zip(&mut all) {
-            series.rounds.push((contestant.measure)(round)?);
+        for (benchmark, series) in benchmarks.iter_mut().zip(&mut all) {
+            series.rounds.push((benchmark.measure)(round)?);
         }
     }
     Ok(all)
@@ -142,17 +173,16 @@ mod tests {
     }
 
     #[test]
-    fn everybody_takes_turns() {
+    fn benchmarks_take_turns() {
         let order = RefCell::new(Vec::new());
-        let contestant = |name: &'static str, rate: f64| {
+        let benchmark = |name: &'static str, rate: f64| {
             let order = &order;
             Benchmark::new(name, move |round| {
                 order.borrow_mut().push((name, round));
                 Ok(measured(rate))
             })
         };
-        let all =
-            run_interleaved(2, vec![contestant("echo", 2.0), contestant("hub", 1.0)]).unwrap();
+        let all = run_interleaved(2, vec![benchmark("echo", 2.0), benchmark("hub", 1.0)]).unwrap();
         assert_eq!(*order.borrow(), [("echo", 0), ("hub", 0), ("echo", 1), ("hub", 1)]);
         assert_eq!(all[1].ratio_to(&all[0], |round| round.per_second), 0.5);
     }

@@ -10,11 +10,11 @@ use std::time::Duration;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
-use super::echo::{EchoServer, EchoWorker};
-use super::load::{self, LoadPlan, Pace, Request};
-use super::message::Messages;
-use super::raw_connection::RawRequest;
-use super::relay_agent::RelayAgent;
+use crate::connection::RawRequest;
+use crate::echo::{EchoServer, EchoWorker};
+use crate::load::{self, LoadPlan, Pace, Request};
+use crate::message::Messages;
+use crate::relay::RelayAgent;
 
 const WORKER: &str = "0b7e1a52-4a39-4d50-9c66-9f0a3c9a7d11";
 
@@ -72,13 +72,13 @@ fn a_closed_loop_counts_what_the_echo_answered() {
 }
 
 #[test]
-fn letters_over_lean_connections_are_answered_as_a_hub_would() {
+fn messages_over_raw_connections_are_answered_as_a_hub_would() {
     let echo = echo();
-    let person = |name: &str| RelayAgent::new(name.to_owned(), "ca_0f".to_owned());
-    let senders: Vec<_> = (0..4).map(|at| person(&format!("from-{at}@chorus"))).collect();
-    let letters = Messages::new(echo.address(), &senders, &[person("away@chorus")], 10_000);
-    let ask = move |at: usize, n: u64| letters.nth(at, n);
-    let measured = load::run(&brief(echo.address()), ask, |status, body| {
+    let agent = |name: &str| RelayAgent::new(name.to_owned(), "ca_0f".to_owned());
+    let senders: Vec<_> = (0..4).map(|at| agent(&format!("from-{at}@chorus"))).collect();
+    let messages = Messages::new(echo.address(), &senders, &[agent("away@chorus")], 10_000);
+    let request_for = move |at: usize, n: u64| messages.nth(at, n);
+    let measured = load::run(&brief(echo.address()), request_for, |status, body| {
         let answer: Value = serde_json::from_slice(body).unwrap_or_default();
         status == StatusCode::ACCEPTED
             && answer["success"] == true
@@ -90,7 +90,7 @@ fn letters_over_lean_connections_are_answered_as_a_hub_would() {
 }
 
 #[test]
-fn lean_connections_are_made_again_and_give_up_like_the_others() {
+fn raw_connections_are_opened_again_and_time_out_like_the_others() {
     let raw = |_, _| RawRequest("GET / HTTP/1.1\r\nhost: x\r\n\r\n".into());
     let plan = |address| LoadPlan { connections: 1, threads: 1, ..brief(address) };
     let address = server(|_| "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok");
@@ -103,46 +103,47 @@ fn lean_connections_are_made_again_and_give_up_like_the_others() {
 }
 
 #[test]
-fn every_pair_of_connection_and_number_is_asked_once() {
+fn every_pair_of_connection_and_number_is_sent_once() {
     let echo = echo();
-    let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let seen = Arc::clone(&asked);
-    let ask = move |connection, n| {
+    let sent = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&sent);
+    let request_for = move |connection, n| {
         seen.lock().unwrap().push((connection, n));
         job(connection, n)
     };
-    load::run(&brief(echo.address()), ask, |_, _| true).unwrap();
-    let mut asked = asked.lock().unwrap().clone();
-    let all = asked.len();
-    asked.sort_unstable();
-    asked.dedup();
-    assert_eq!(asked.len(), all);
-    assert_eq!(asked.iter().map(|(connection, _)| *connection).max(), Some(3));
+    load::run(&brief(echo.address()), request_for, |_, _| true).unwrap();
+    let mut sent = sent.lock().unwrap().clone();
+    let all = sent.len();
+    sent.sort_unstable();
+    sent.dedup();
+    assert_eq!(sent.len(), all);
+    assert_eq!(sent.iter().map(|(connection, _)| *connection).max(), Some(3));
 }
 
 #[test]
-fn an_open_loop_asks_no_more_often_than_planned() {
+fn an_open_loop_sends_no_more_often_than_planned() {
     let echo = echo();
     let plan = LoadPlan { pace: Pace::Open { per_second: 100.0 }, ..brief(echo.address()) };
-    let asked = Arc::new(AtomicU64::new(0));
-    let counter = Arc::clone(&asked);
-    let ask = move |connection, n| {
+    let sent = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&sent);
+    let request_for = move |connection, n| {
         counter.fetch_add(1, Ordering::Relaxed);
         job(connection, n)
     };
-    let measured = load::run(&plan, ask, |status, _| status == StatusCode::OK).unwrap();
+    let measured = load::run(&plan, request_for, |status, _| status == StatusCode::OK).unwrap();
     // 550 ms at 100 per second: 55 are due, and each is either sent or counted as unsent.
-    assert_eq!(asked.load(Ordering::Relaxed) + measured.unsent, 55);
+    assert_eq!(sent.load(Ordering::Relaxed) + measured.unsent, 55);
     assert_eq!(measured.planned_per_second, Some(100.0));
     assert_eq!(measured.errors.total(), 0, "{}", measured.errors);
 }
 
 #[test]
-fn bad_answers_are_counted_by_status_and_the_first_is_told() {
+fn bad_answers_are_counted_by_status_and_the_first_is_shown() {
     let echo = echo();
-    let ask = |_, _| Request::post("/registry/jobs", "{\"job_id\":7}");
+    let request_for = |_, _| Request::post("/registry/jobs", "{\"job_id\":7}");
     let measured =
-        load::run(&brief(echo.address()), ask, |status, _| status == StatusCode::OK).unwrap();
+        load::run(&brief(echo.address()), request_for, |status, _| status == StatusCode::OK)
+            .unwrap();
     assert_eq!(measured.good, 0);
     assert!(measured.latency.p50_us.is_nan(), "a refused request has no latency");
     assert!(measured.errors.by_status[&400] > 0);
@@ -150,7 +151,7 @@ fn bad_answers_are_counted_by_status_and_the_first_is_told() {
 }
 
 #[test]
-fn a_server_that_stalls_is_felt_by_all_who_were_due() {
+fn a_stall_shows_in_every_request_that_was_due() {
     // Answers each request at once, except the fifth, which takes 200 ms.
     let address = server(|n| {
         if n == 4 {
@@ -173,7 +174,7 @@ fn a_server_that_stalls_is_felt_by_all_who_were_due() {
 }
 
 #[test]
-fn a_connection_that_is_closed_after_each_answer_is_made_again() {
+fn a_connection_that_is_closed_after_each_answer_is_opened_again() {
     let address = server(|_| "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok");
     let plan = LoadPlan { connections: 1, threads: 1, warm_up: Duration::ZERO, ..brief(address) };
     let measured = load::run(&plan, |_, _| Request::get("/"), |_, body| body == b"ok").unwrap();
@@ -182,7 +183,7 @@ fn a_connection_that_is_closed_after_each_answer_is_made_again() {
 }
 
 #[test]
-fn silence_ends_in_a_timeout() {
+fn an_answer_that_never_comes_is_a_timeout() {
     let address = server(|_| "");
     let plan = LoadPlan {
         connections: 1,
@@ -197,7 +198,7 @@ fn silence_ends_in_a_timeout() {
 }
 
 #[test]
-fn an_absent_server_and_a_senseless_plan_are_refused_at_once() {
+fn an_absent_server_and_an_invalid_plan_are_refused_at_once() {
     let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
     let run = |plan: &LoadPlan| load::run(plan, job, |_, _| true);
     assert!(run(&brief(gone)).is_err());

@@ -16,13 +16,10 @@ use rialto_client::{Agent, Hub, JobRequest};
 use rialto_core::agent::Liveness;
 use tempfile::TempDir;
 
-use super::agents;
-use super::hub::BenchHub;
-use super::load::LoadPlan;
-use super::measurement::{Measurement, RequestError, Tally};
-use super::report::Goal;
-use super::rounds::Series;
-use super::rounds::{Benchmark, run_interleaved};
+use crate::hub::{BenchHub, grant_credits, register_agent, temporary_dir};
+use crate::measurement::{Measurement, RequestError, Tally};
+use crate::report::Goal;
+use crate::rounds::{Benchmark, Results, run_interleaved};
 
 /// Goal: the median job takes at most this many milliseconds.
 const GOAL_MS: f64 = 10.0;
@@ -36,18 +33,18 @@ const FUNCTION: &str = "echo_function";
 const PROGRAM: &str = "echo_program";
 
 /// Measures a function and a program in alternating rounds, `jobs` each per round.
-pub fn measure(rounds: usize, threads: usize, jobs: u32) -> io::Result<(Vec<Series>, Vec<Goal>)> {
+pub fn measure(rounds: usize, threads: usize, jobs: u32) -> io::Result<Results> {
     let hub = BenchHub::start(threads, "sqlite")?;
-    let state = tempfile::Builder::new().prefix("rialto-bench-").tempdir()?;
+    let state = temporary_dir()?;
     let requester = hub.block_on(start(&hub, &state))?;
-    let contestant = |name: &str, skill: &'static str| {
+    let benchmark = |name: &str, skill: &'static str| {
         let (hub, requester) = (&hub, requester.clone());
         Benchmark::new(format!("back-to-back jobs, {name}"), move |_| {
-            hub.block_on(one_round(&requester, skill, jobs, LoadPlan::new(hub.address)))
+            hub.block_on(one_round(&requester, skill, jobs))
         })
     };
-    let contestants = vec![contestant("function", FUNCTION), contestant("program", PROGRAM)];
-    let series = run_interleaved(rounds, contestants)?;
+    let benchmarks = vec![benchmark("function", FUNCTION), benchmark("program", PROGRAM)];
+    let series = run_interleaved(rounds, benchmarks)?;
     let goals = series.iter().map(|series| {
         let median = series.median(|round| round.latency.p50_us) / 1_000.0;
         Goal::at_most(format!("{}, median", series.name), median, GOAL_MS, "ms")
@@ -58,8 +55,8 @@ pub fn measure(rounds: usize, threads: usize, jobs: u32) -> io::Result<(Vec<Seri
 
 /// Registers a requester with credits and starts both agents; they stop with the hub.
 async fn start(hub: &BenchHub, state: &TempDir) -> io::Result<Hub> {
-    let person = agents::register_agent(&hub.engine, "asks", Liveness::Always, None).await?;
-    agents::grant_credits(&hub.engine, "asks").await?;
+    let requester = register_agent(&hub.engine, "asks", Liveness::Always, None).await?;
+    grant_credits(&hub.engine, "asks").await?;
     let url = format!("http://{}", hub.address);
     let skill = |name: &str| Skill::new(name, "0.01").map_err(io::Error::other);
     let function = Agent::new(FUNCTION)
@@ -70,15 +67,15 @@ async fn start(hub: &BenchHub, state: &TempDir) -> io::Result<Hub> {
     let exec = Exec::new("cat", records, Arc::new(|_: &str, _: &str| {}));
     let program = Agent::new(PROGRAM).skill(skill(PROGRAM)?, exec).state_dir(state_dir);
     for agent in [function, program] {
-        let (at_work, mut listed) = tokio::sync::mpsc::unbounded_channel();
-        let agent = agent.hub(&url).on_event(move |told| drop(at_work.send(told)));
+        let (sender, mut events) = tokio::sync::mpsc::unbounded_channel();
+        let agent = agent.hub(&url).on_event(move |event| drop(sender.send(event)));
         tokio::spawn(agent.run(std::future::pending()));
-        listed.recv().await.ok_or_else(|| io::Error::other("an agent did not start"))?;
+        events.recv().await.ok_or_else(|| io::Error::other("an agent did not start"))?;
     }
-    Hub::new(&url).map(|hub| hub.with_key(&person.key)).map_err(io::Error::other)
+    Hub::new(&url).map(|hub| hub.with_key(&requester.key)).map_err(io::Error::other)
 }
 
-async fn one_round(hub: &Hub, skill: &str, jobs: u32, plan: LoadPlan) -> io::Result<Measurement> {
+async fn one_round(hub: &Hub, skill: &str, jobs: u32) -> io::Result<Measurement> {
     for _ in 0..WARM_UP {
         hire(hub, skill).await?;
     }
@@ -93,14 +90,14 @@ async fn one_round(hub: &Hub, skill: &str, jobs: u32, plan: LoadPlan) -> io::Res
             Err(error) => tally.record_error(RequestError::connection_failed(error)),
         }
     }
-    Ok(tally.into_measurement(&LoadPlan { connections: 1, duration: began.elapsed(), ..plan }))
+    Ok(tally.measured_in(began.elapsed()))
 }
 
 /// One job, from the post until its end is known.
 async fn hire(hub: &Hub, skill: &str) -> io::Result<()> {
-    let wanted = JobRequest::new(skill, &serde_json::json!({"n": 1}), "0.01");
-    let wanted = wanted.map_err(io::Error::other)?;
-    let job = hub.hire(&wanted, JOB_TIMEOUT).await.map_err(io::Error::other)?;
+    let request = JobRequest::new(skill, &serde_json::json!({"n": 1}), "0.01");
+    let request = request.map_err(io::Error::other)?;
+    let job = hub.hire(&request, JOB_TIMEOUT).await.map_err(io::Error::other)?;
     match job.state.as_str() {
         "completed" => Ok(()),
         state => Err(io::Error::other(format!(

@@ -1,11 +1,15 @@
 //! HTTP calls to a hub, with one client and one error type.
 
+use std::fmt::Display;
 use std::time::Duration;
 
-use reqwest::header::{HeaderMap, RETRY_AFTER};
-use reqwest::{Method, StatusCode};
+use reqwest::Method;
+use reqwest::header::CONTENT_TYPE;
 use rialto_core::refusal::Refusal;
 use serde_json::Value;
+
+use crate::json;
+use crate::origin_client::{self, Reply};
 
 /// Timeout of a call. Long polls take up to half a minute.
 const CALL_TIME_MAX: Duration = Duration::from_secs(45);
@@ -60,6 +64,41 @@ impl CallError {
             }
             _ => false,
         }
+    }
+
+    /// The minimum wait before the same call to a hub's own API can succeed, or `None` if it cannot.
+    ///
+    /// The call may have taken effect before the response was lost. Retry only calls that are
+    /// idempotent.
+    pub fn min_retry_delay(&self) -> Option<Duration> {
+        self.wait_if(|status, code, retryable| {
+            let asks_for_wait = matches!(self, Self::Refused { retry_after: Some(_), .. });
+            // A proxy between the client and the hub does not use the hub's error codes.
+            let may_pass = retryable || asks_for_wait || code == "unknown";
+            matches!(status, 429 | 502..=504) && may_pass
+        })
+    }
+
+    /// The minimum wait before the same call can succeed, for a call that is idempotent: nothing if
+    /// there was no response, and what the server asks for if it refused with a temporary error,
+    /// which `is_temporary` tells by status, code and the server's own `retryable`.
+    pub(crate) fn wait_if(
+        &self,
+        is_temporary: impl FnOnce(u16, &str, bool) -> bool,
+    ) -> Option<Duration> {
+        match self {
+            Self::Unreachable { .. } | Self::TimedOut { .. } => Some(Duration::ZERO),
+            Self::Refused { status, code, retryable, retry_after, .. } => {
+                let temporary = is_temporary(*status, code, *retryable);
+                temporary.then(|| retry_after.unwrap_or_default())
+            }
+            Self::Unreadable(_) => None,
+        }
+    }
+
+    /// A response that is not in the expected form.
+    pub(crate) fn unreadable(why: impl Display) -> Self {
+        Self::Unreadable(why.to_string())
     }
 
     /// A request that is invalid and was not sent, so there is no error code from a hub.
@@ -131,8 +170,7 @@ impl Hub {
         body: Option<&Value>,
     ) -> Result<(u16, Value), CallError> {
         let (status, text) = self.call_text(method, path, body.map(Value::to_string)).await?;
-        let body = serde_json::from_str(&text);
-        Ok((status, body.map_err(|error| CallError::Unreadable(error.to_string()))?))
+        Ok((status, json::parse(text.as_bytes())?))
     }
 
     /// Like `call`, with both bodies as text, for amounts whose digits must not change.
@@ -148,30 +186,16 @@ impl Hub {
             request = request.bearer_auth(key);
         }
         if let Some(body) = body {
-            request = request.header("content-type", "application/json").body(body);
+            request = request.header(CONTENT_TYPE, "application/json").body(body);
         }
-        let mut answer = request.send().await.map_err(|error| transport_error(&url, error))?;
-        let status = answer.status();
-        let retry_after = retry_after(answer.headers());
-        let mut body = Vec::new();
-        while let Some(piece) =
-            answer.chunk().await.map_err(|error| transport_error(&url, error))?
-        {
-            if body.len() + piece.len() > ANSWER_BYTES_MAX {
-                let why = format!("the answer is longer than {ANSWER_BYTES_MAX} bytes");
-                return Err(CallError::Unreadable(why));
-            }
-            body.extend_from_slice(&piece);
-        }
-        let text = String::from_utf8_lossy(&body).into_owned();
-        if !status.is_success() {
-            return Err(refusal_from_text(status, retry_after, &text));
-        }
-        Ok((status.as_u16(), text))
+        let response = request.send().await.map_err(|error| transport_error(&url, error))?;
+        let reply = Reply::read(response, ANSWER_BYTES_MAX).await?;
+        let reply = reply.accepted(origin_client::refusal_from_body)?;
+        Ok((reply.status.as_u16(), String::from_utf8_lossy(&reply.body).into_owned()))
     }
 }
 
-/// Maps a transport error to a `CallError`.
+/// Converts a transport error, with the reason if the URL or the key cannot be sent at all.
 fn transport_error(url: &str, error: reqwest::Error) -> CallError {
     // A request that cannot be built was never sent, so this is not the hub's error.
     if error.is_builder() {
@@ -186,10 +210,7 @@ fn transport_error(url: &str, error: reqwest::Error) -> CallError {
             ),
         };
     }
-    match error.is_timeout() {
-        true => CallError::TimedOut { url: url.to_owned() },
-        false => CallError::Unreachable { url: url.to_owned(), error: error.without_url() },
-    }
+    origin_client::transport_error(url, error)
 }
 
 /// The root cause of a failed connection, without the layers in between: `connection refused`.
@@ -211,51 +232,20 @@ fn status_suffix(status: u16, code: &str) -> String {
     if code.is_empty() { String::new() } else { format!(" (HTTP {status}, {code})") }
 }
 
-/// Reads the code and text of a refusal in any of the hub's formats.
-pub(crate) fn refusal_from_text(
-    status: StatusCode,
-    retry_after: Option<Duration>,
-    text: &str,
-) -> CallError {
-    let body: Value = serde_json::from_str(text).unwrap_or_default();
-    let pick = |paths: &[&str]| {
-        let found = paths.iter().find_map(|path| body.pointer(path).and_then(Value::as_str));
-        found.map(str::to_owned)
-    };
-    let code = pick(&["/error/code", "/code", "/error_code", "/title"]);
-    let message = pick(&["/error/message", "/detail", "/error_message", "/title"]);
-    let retryable = ["/error/retryable", "/retryable"].iter().find_map(|path| body.pointer(path));
-    CallError::Refused {
-        status: status.as_u16(),
-        code: code.unwrap_or_else(|| "unknown".to_owned()),
-        message: message
-            .unwrap_or_else(|| "the hub refused the request and gave no reason".to_owned()),
-        retryable: retryable.and_then(Value::as_bool).unwrap_or(false),
-        hint: pick(&["/error/hint", "/hint"]),
-        retry_after,
-    }
-}
-
-/// Reads `Retry-After`. Only the form in seconds is read, because hubs send that one.
-pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    seconds.parse().ok().map(Duration::from_secs)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Stage, answer};
+    use crate::testing::{Stage, answer, refused};
 
     #[tokio::test]
     async fn a_key_that_cannot_be_sent_is_not_the_hubs_fault() {
         let stage = Stage::new(|_, _| answer(200, "", "{}")).await;
         let hub = Hub::new(&stage.url).expect("a client").with_key("rk_1\n2");
-        let said = hub.get("/x").await.expect_err("refused").to_string();
-        assert_eq!(said, "the key contains characters that are not allowed in a header");
+        let message = hub.get("/x").await.expect_err("refused").to_string();
+        assert_eq!(message, "the key contains characters that are not allowed in a header");
         let hub = Hub::new("nowhere").expect("a client");
-        let said = hub.get("/x").await.expect_err("refused").to_string();
-        assert_eq!(said, "\"nowhere/x\" is not a URL");
+        let message = hub.get("/x").await.expect_err("refused").to_string();
+        assert_eq!(message, "\"nowhere/x\" is not a URL");
         assert!(stage.heard().is_empty());
     }
 
@@ -265,5 +255,22 @@ mod tests {
         let stage = Stage::new(move |_, _| answer(200, "", &long)).await;
         let read = Hub::new(&stage.url).expect("a client").get("/x").await;
         assert!(matches!(read, Err(CallError::Unreadable(why)) if why.contains("longer than")));
+    }
+
+    #[test]
+    fn only_temporary_errors_of_a_hub_are_retried() {
+        for (error, again) in [
+            (CallError::TimedOut { url: String::new() }, true),
+            (CallError::Unreadable(String::new()), false),
+            (refused(503, "unavailable", true, None), true),
+            (refused(503, "agent_unavailable", false, None), false),
+            (refused(502, "unknown", false, None), true),
+            (refused(429, "rate_limited", true, Some(1)), true),
+            (refused(404, "not_found", false, None), false),
+            (refused(409, "still_running", true, Some(1)), false),
+            (refused(500, "internal", true, None), false),
+        ] {
+            assert_eq!(error.min_retry_delay().is_some(), again, "{error}");
+        }
     }
 }

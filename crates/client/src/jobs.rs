@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::call::{CallError, Hub};
-use crate::ids;
 use crate::retry::RetryPolicy;
+use crate::{ids, json};
 
 /// Number of decimals in a budget.
 const DECIMALS: usize = 2;
@@ -65,14 +65,15 @@ struct JobRequestBody<'a> {
 impl JobRequest {
     /// A job for a skill, with its input and a maximum price as decimal text such as `0.10`.
     pub fn new(skill: &str, input: &impl Serialize, budget: &str) -> Result<Self, CallError> {
-        let wrong = |why: String| CallError::invalid(why, None);
+        let invalid = |why: String| CallError::invalid(why, None);
         let budget = Credits::parse(budget, DECIMALS);
         Ok(Self {
             id: ids::random_id()?,
             skill: skill.to_owned(),
             input: serde_json::value::to_raw_value(input)
-                .map_err(|why| wrong(format!("the input cannot be serialized to JSON: {why}")))?,
-            budget: budget.map_err(|why| wrong(format!("the budget {why}: write it like 0.10")))?,
+                .map_err(|why| invalid(format!("the input cannot be serialized to JSON: {why}")))?,
+            budget: budget
+                .map_err(|why| invalid(format!("the budget {why}: write it like 0.10")))?,
             to: None,
             cheapest: false,
         })
@@ -118,10 +119,10 @@ impl JobView {
     /// The output, parsed as `T`. If there is none, the error contains the reason, including the
     /// worker's own text for a failure.
     pub fn output<T: DeserializeOwned>(&self) -> Result<T, CallError> {
-        let output = self.result.as_ref().and_then(|made| made.output.as_deref());
+        let output = self.result.as_ref().and_then(|result| result.output.as_deref());
         match output {
             Some(output) if self.state == "completed" => serde_json::from_str(output.get())
-                .map_err(|why| CallError::Unreadable(format!("the output: {why}"))),
+                .map_err(|error| CallError::unreadable(format!("the output: {error}"))),
             _ => {
                 let why = self.failure_reason().unwrap_or("the worker gave no output");
                 Err(CallError::Unreadable(format!(
@@ -134,7 +135,7 @@ impl JobView {
 
     /// Why the job failed, as reported by the worker or the hub.
     pub fn failure_reason(&self) -> Option<&str> {
-        self.result.as_ref().and_then(|made| made.text.as_deref())
+        self.result.as_ref().and_then(|result| result.text.as_deref())
     }
 
     /// The price paid, as decimal text.
@@ -146,17 +147,17 @@ impl JobView {
 impl Hub {
     /// Posts a job; the hub's key is the payer's. Retries create no second job if a response is
     /// lost.
-    pub async fn post_job(&self, wanted: &JobRequest) -> Result<JobView, CallError> {
-        let body = wanted.body()?;
+    pub async fn post_job(&self, request: &JobRequest) -> Result<JobView, CallError> {
+        let body = request.body()?;
         let send = async || self.call_text(Method::POST, "/v1/jobs", Some(body.clone())).await;
         let (_, text) = RetryPolicy::default().call(send).await?;
-        read(&text)
+        json::parse(text.as_bytes())
     }
 
     /// Posts a job and waits until it ends. After `within`, returns the job in its current state.
-    pub async fn hire(&self, wanted: &JobRequest, within: Duration) -> Result<JobView, CallError> {
+    pub async fn hire(&self, request: &JobRequest, within: Duration) -> Result<JobView, CallError> {
         let until = Instant::now() + within;
-        let mut job = self.post_job(wanted).await?;
+        let mut job = self.post_job(request).await?;
         while !job.has_ended() && Instant::now() < until {
             // Whole seconds: the last poll may end a little late, but never polls without a wait.
             let wait = (until - Instant::now()).as_secs().saturating_add(1).min(WAIT_MAX);
@@ -172,12 +173,8 @@ impl Hub {
 
     async fn fetch_job(&self, id: &str, wait: u64) -> Result<JobView, CallError> {
         let path = format!("/v1/jobs/{id}?wait={wait}");
-        let look = async || self.call_text(Method::GET, &path, None).await;
-        let (_, text) = RetryPolicy::default().call(look).await?;
-        read(&text)
+        let fetch = async || self.call_text(Method::GET, &path, None).await;
+        let (_, text) = RetryPolicy::default().call(fetch).await?;
+        json::parse(text.as_bytes())
     }
-}
-
-fn read(text: &str) -> Result<JobView, CallError> {
-    serde_json::from_str(text).map_err(|why| CallError::Unreadable(why.to_string()))
 }

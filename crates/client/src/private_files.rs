@@ -46,10 +46,7 @@ fn write_synced(path: &Path, text: &str) -> io::Result<()> {
 
 /// Syncs the directory, so that the renamed file survives a power cut.
 fn sync_dir(directory: &Path) -> io::Result<()> {
-    match cfg!(unix) {
-        true => File::open(directory)?.sync_all(),
-        false => Ok(()),
-    }
+    if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::call::CallError;
+
 /// Longer than any step takes on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 
@@ -72,9 +74,8 @@ impl Stage {
     /// Like `new`, for a server without a well-known document.
     pub(super) async fn plain(answer: impl Fn(&Heard, usize) -> Vec<u8> + Send + 'static) -> Self {
         let absent = |heard: &Heard| heard.target.starts_with("/.well-known");
-        Self::new(move |heard, number| match absent(heard) {
-            true => failure(404, "ERR_NOT_FOUND", ""),
-            false => answer(heard, number),
+        Self::new(move |heard, number| {
+            if absent(heard) { failure(404, "ERR_NOT_FOUND", "") } else { answer(heard, number) }
         })
         .await
     }
@@ -120,6 +121,18 @@ pub(super) fn success(data: &str) -> Vec<u8> {
 pub(super) fn failure(status: u16, code: &str, headers: &str) -> Vec<u8> {
     let error = format!(r#"{{"code":"{code}","message":"no"}}"#);
     answer(status, headers, &format!(r#"{{"success":false,"error":{error}}}"#))
+}
+
+/// A refusal as the client reports it.
+pub(super) fn refused(status: u16, code: &str, retryable: bool, after_s: Option<u64>) -> CallError {
+    CallError::Refused {
+        status,
+        code: code.to_owned(),
+        message: String::new(),
+        retryable,
+        hint: None,
+        retry_after: after_s.map(Duration::from_secs),
+    }
 }
 
 /// A stream that sends this text and then disconnects.

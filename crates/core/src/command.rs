@@ -1,24 +1,25 @@
-//! Commands: requests to change state. The caller's identity is already proven.
+//! Commands: requests to change state, as plain data. What proves the author is in the
+//! [`Envelope`](crate::envelope::Envelope) around a command.
+
+mod jobs;
 
 use std::sync::Arc;
 
-use uuid::Uuid;
+use serde::{Deserialize, Serialize};
 
 use crate::agent::key::{Holder, KeyHash};
+use crate::agent::presence::Availability;
 use crate::agent::status::AgentStatusUpdate;
 use crate::agent::{Liveness, Skill, Terms};
 use crate::alias::{Digest, Protocol};
 use crate::id::{AgentId, JobId, NoticeId, OwnerId};
-use crate::idempotency::{Principal, SavedAnswer};
-use crate::job::{Cause, Policy, Requester, Selection};
-use crate::market::MarketSubmission;
+use crate::idempotency::{Idempotency, SavedAnswer};
 use crate::money::Credits;
-use crate::price_step::PriceStep;
-use crate::signed_order::SignedEnvelope;
 use crate::time::{Millis, Timestamp};
+pub use jobs::*;
 
 /// A request to change state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     Register(Box<Registration>),
     Remove {
@@ -67,17 +68,15 @@ pub enum Command {
     },
     Pay(Box<Pay>),
     OpenJob(Box<OpenJob>),
+    /// Requests work from agents that the requester names, or from the best that offer it.
+    RequestJob(Box<JobRequest>),
     Offer {
         job: JobRef,
         by: AgentId,
         price: Credits,
-        valid_for: Millis,
+        terms: OfferTerms,
     },
-    AcceptOffer {
-        job: JobRef,
-        by: AgentId,
-        offer: OfferRef,
-    },
+    AcceptOffer(Box<AcceptOffer>),
     /// The worker has the job and will report later.
     Start {
         job: JobRef,
@@ -114,11 +113,20 @@ pub enum Command {
         /// Why, as the agent states it.
         reason: Option<String>,
     },
+    /// An invited agent passes on an auction, or the worker declines. Queued jobs are tried again.
+    Pass {
+        job: JobRef,
+        by: AgentId,
+    },
+    /// Ends a job without a result, as either party.
+    AbandonJob(Box<AbandonJob>),
     Defer {
         job: JobRef,
         by: AgentId,
         until: Timestamp,
     },
+    /// Tries queued jobs again.
+    DispatchQueue,
     /// The worker has read these jobs; they can no longer be withdrawn.
     HandOver {
         agent: AgentId,
@@ -149,17 +157,29 @@ pub enum Command {
     Requeue {
         job: JobRef,
     },
-    /// An order that an agent signed.
-    ExecuteSigned(Box<SignedEnvelope>),
-    /// An order to a market.
-    SubmitToMarket(Box<MarketSubmission>),
+    /// Changes what an agent reports about itself.
+    UpdateProfile {
+        agent: AgentId,
+        profile: Box<ProfileUpdate>,
+    },
+    /// Does nothing: the order itself is recorded by its signature or in its market.
+    RecordOnly,
     /// Adds aliases in protocols that were introduced after the agent registered.
     AddAliases {
         agent: AgentId,
         aliases: Vec<(Protocol, String)>,
     },
     SendMessage(Box<SendMessage>),
+    /// Sends the signed text of the envelope itself to another agent.
+    Forward {
+        to: AgentId,
+    },
     Ack {
+        agent: AgentId,
+        up_to: u64,
+    },
+    /// The same, refused if another reader of the inbox was faster or there is nothing to read.
+    AckUnread {
         agent: AgentId,
         up_to: u64,
     },
@@ -187,6 +207,13 @@ pub enum Command {
 }
 
 impl Command {
+    /// Accepts an offer of a job, as a requester whose credential this hub has checked.
+    pub fn accept_offer(job: JobRef, by: AgentId, offer: OfferRef) -> Self {
+        let (binding, payment_proof) = (PaymentBinding::NamesHub, None);
+        let offer = AcceptedOffer::InJob { job, offer };
+        Self::AcceptOffer(Box::new(AcceptOffer { by, offer, payment_proof, binding }))
+    }
+
     /// Whether the operator issued it, for the history.
     pub fn is_by_operator(&self) -> bool {
         match self {
@@ -208,14 +235,14 @@ impl Command {
 }
 
 /// What is suspended: one agent, or an owner with all its agents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SuspensionTarget {
     Agent(AgentId),
     Owner(OwnerId),
 }
 
 /// The caller, as far as its identity is proven.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Actor {
     Anonymous,
     /// The holder of this agent's key, whether or not the agent is still registered.
@@ -228,19 +255,14 @@ pub enum Actor {
 }
 
 /// Saves an answer for repeats of the request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaveAnswer {
-    /// Digest of caller, path and idempotency key.
-    pub scope: Digest,
-    /// Digest of the request body.
-    pub request: Digest,
-    /// The caller whose share it counts against.
-    pub principal: Principal,
+    pub idempotency: Idempotency,
     pub answer: SavedAnswer,
 }
 
 /// Registers or updates an agent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registration {
     pub actor: Actor,
     pub home: Protocol,
@@ -262,7 +284,7 @@ pub struct Registration {
 }
 
 /// Moves credits, or confirms that a job's hold already moved them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pay {
     pub origin: Protocol,
     /// The payer's id for the transfer; a generated one if the payer gave none.
@@ -278,7 +300,7 @@ pub struct Pay {
 }
 
 /// Sends a message to another agent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SendMessage {
     /// `None` for an unregistered sender.
     pub from: Option<AgentId>,
@@ -297,135 +319,24 @@ pub struct SendMessage {
 }
 
 /// The position of a message in a conversation between two agents.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageIdentity {
     pub conversation: String,
     pub number: u64,
     pub content: Digest,
 }
 
-/// Requests work.
-#[derive(Clone, Debug)]
-pub struct OpenJob {
-    pub uuid: Uuid,
-    pub origin: Protocol,
-    pub foreign_id: String,
-    pub content: Digest,
-    pub requester: Requester,
-    pub skill: String,
-    /// Other skill names under which the same work may be offered.
-    pub alternative_skills: Vec<String>,
-    pub input: String,
-    pub budget: Credits,
-    /// The price step of the requester's protocol.
-    pub price_step: PriceStep,
-    pub selection: Selection,
-    /// Agents that cannot use the input, and why.
-    pub unfit_agents: Vec<UnfitAgent>,
-    pub policy: Policy,
-    pub deadline: Timestamp,
-    pub lease: Millis,
-    /// When the requester wants the result. If `None`, the worker's expected duration counts.
-    pub wanted_by: Option<Timestamp>,
-    /// 1 is the most urgent.
-    pub priority: u8,
-    pub callback: Option<String>,
-    /// What is wrong with the input, in the origin protocol's format. Reported when the worker is
-    /// back.
-    pub input_error: Option<String>,
-    pub meta: String,
-    pub hops: u8,
-    /// A second id by which the parties may name the job. If two requesters use the same one, it
-    /// names neither job.
-    pub request_id: Option<String>,
-}
-
-/// An agent that cannot use a job's input.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnfitAgent {
-    pub agent: AgentId,
-    /// What is wrong with the input.
-    pub reason: String,
-}
-
-/// A job, by any of its ids.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum JobRef {
-    Id(JobId),
-    Uuid(Uuid),
-    Foreign { origin: Protocol, id: String },
-}
-
-/// One offer for a job, as its requester refers to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OfferRef {
-    /// By its index among the offers, as given in notices.
-    Index(u32),
-    /// By the offering agent and the price that was shown.
-    Price { by: AgentId, price: Credits },
-    /// By the offering agent alone, if it made only one offer.
-    Only { by: AgentId },
-}
-
-/// A worker's report about an assigned job.
-#[derive(Clone, Debug)]
-pub struct ReportResult {
-    pub job: JobRef,
-    pub by: AgentId,
-    /// Which assignment of the job is meant, if the caller knows.
-    pub epoch: Option<u32>,
-    pub ok: bool,
-    /// The worker gave no response: its endpoint refused the request, or the connection broke. The
-    /// assignment fails and counts as a timeout does.
-    pub no_response: bool,
-    pub output: Option<String>,
-    /// `Credits::MAX` if the worker names no cost: then the agreed price counts.
-    pub cost: Credits,
-    pub took: Millis,
-    pub cause: Option<Cause>,
-    pub text: Option<String>,
-    /// Data of the worker's own protocol, as JSON text.
-    pub meta: Option<String>,
-    pub content: Digest,
-}
-
-/// Who cancels a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Canceller {
-    Agent(AgentId),
-    /// A requester that is not registered. It has no proof of identity.
-    Guest,
-    Operator,
-}
-
-/// An agent's response to a job it was assigned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WorkerResponse {
-    Accept {
-        /// When it expects to be ready, if it knows.
-        ready_at: Option<Timestamp>,
-        /// The agent's own id for the job, if it has one.
-        worker_job_id: Option<Uuid>,
-    },
-    Refuse {
-        cause: Cause,
-        text: String,
-        /// Data of the worker's own protocol, as JSON text.
-        words: Option<String>,
-    },
-    /// Do not ask again before then.
-    Defer { until: Timestamp },
-}
-
-/// Who approves a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Approver {
-    Agent(AgentId),
-    Operator,
+/// What an agent reports about itself. Omitted fields stay as they were.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfileUpdate {
+    pub name: Option<String>,
+    pub skills: Option<Vec<Skill>>,
+    pub endpoint: Option<String>,
+    pub availability: Option<Availability>,
 }
 
 /// How an attempt to deliver a notice ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeliveryResult {
     /// The response body, if the message's protocol keeps it.
     Delivered { reply: Option<String> },
@@ -438,7 +349,7 @@ pub enum DeliveryResult {
 }
 
 /// A timer that is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Timer {
     Job(JobId),
     /// The probation of an agent registered without proof has ended.

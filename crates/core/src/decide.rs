@@ -6,47 +6,59 @@ use crate::agent::{presence, probation, registration, secret, status, suspension
 use crate::alias::{ClaimTarget, Digest, claim};
 use crate::answer::Answer;
 use crate::changes::Changes;
-use crate::command::{Command, JobRef, OpenJob, SuspensionTarget, Timer, WorkerResponse};
+use crate::command::{
+    AcceptedOffer, Command, ExternalRef, JobRef, JobRequest, OfferTerms, OpenJob, RequestTarget,
+    SuspensionTarget, Timer, WorkerResponse,
+};
 use crate::draft::Draft;
+use crate::envelope::{self, Envelope, Proof};
+use crate::event::Event;
 use crate::id::{AgentId, JobId, TransferId};
-use crate::job::{Requester, acceptance, end, grace_period, offer, open, request, work};
+use crate::job::{Requester, abandon, acceptance, end, grace_period, offer, open, request, work};
 use crate::ledger::accounts;
 use crate::refusal::Refusal;
-use crate::signed_order::{
-    AbandonJob, ExternalRef, RequestTarget, SendResult, SignedEnvelope, SignedOrder,
-};
 use crate::time::{Millis, Timestamp};
 use crate::world::World;
 use crate::world::footprint;
-use crate::{delivery, idempotency, market, message, signed_order};
+use crate::{delivery, idempotency, market, message};
 
 /// Decides one command.
 pub fn decide(
     world: &World,
-    command: Command,
+    envelope: impl Into<Envelope>,
     now: Timestamp,
 ) -> Result<(Changes, Answer), Refusal> {
-    let unchecked = footprint::is_always_accepted(&command);
-    let fits = |changes: &Changes| match unchecked {
-        true => Ok(()),
-        false => footprint::check_limits(world, changes),
-    };
-    if let Command::SubmitToMarket(order) = command {
-        let (changes, answer) = market::submission::submit(world, *order, now);
-        // Nothing is recorded, so the same order can be submitted later.
-        fits(&changes)?;
-        return Ok((changes, answer));
-    }
+    let envelope = envelope.into();
+    let is_limited = !footprint::is_always_accepted(&envelope);
+    let Envelope { proof, command, .. } = envelope;
     let mut draft = Draft::new(world, now);
     draft.by_operator = command.is_by_operator();
-    let answer = dispatch(&mut draft, command)?;
-    market::publish::publish_without_order(&mut draft);
-    let changes = draft.into_changes();
-    fits(&changes)?;
+    let (changes, answer) = match proof {
+        Proof::Credential => {
+            let answer = execute(&mut draft, command)?;
+            (finish(draft), answer)
+        }
+        Proof::Signature(signature) => {
+            let answer = envelope::execute_signed(&mut draft, *signature, command)?;
+            (finish(draft), answer)
+        }
+        Proof::Market(order) => market::submission::submit(draft, *order, command)?,
+    };
+    // A refused order is not recorded, so the same order can be submitted later.
+    if is_limited {
+        footprint::check_limits(world, &changes)?;
+    }
     Ok((changes, answer))
 }
 
-fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> {
+/// The changes of a command that no market publishes itself.
+fn finish(mut draft: Draft<'_>) -> Changes {
+    market::publish::publish_without_order(&mut draft);
+    draft.into_changes()
+}
+
+/// Executes a command whose author is proven.
+pub(crate) fn execute(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> {
     match command {
         Command::Register(order) => registration::register(draft, *order),
         Command::Remove { agent, by_operator } => registration::remove(draft, agent, by_operator),
@@ -56,7 +68,7 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         }
         Command::RevokeKeys { agent, .. } => {
             registration::expire_keys(draft, agent, Millis(0));
-            draft.add_event(crate::event::Event::KeyRevoked { agent });
+            draft.add_event(Event::KeyRevoked { agent });
             Ok(Answer::Done)
         }
         Command::SetSuspended { subject, suspended } => {
@@ -64,7 +76,7 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         }
         Command::BeginEpoch => {
             draft.next.epoch += 1;
-            draft.add_event(crate::event::Event::HubRestored { epoch: draft.next.epoch });
+            draft.add_event(Event::HubRestored { epoch: draft.next.epoch });
             Ok(Answer::Done)
         }
         Command::RenewSecret { agent } => secret::renew(draft, agent),
@@ -84,37 +96,57 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::Burn { name, amount } => accounts::burn(draft, &name, amount),
         Command::Pay(pay) => accounts::pay(draft, *pay),
         Command::OpenJob(job) => open::open(draft, *job),
-        Command::Offer { job, by, price, valid_for } => {
+        Command::RequestJob(order) => request::open_request(draft, *order),
+        Command::Offer { job, by, price, terms } => {
             suspension::ensure_not_suspended(draft, by)?;
-            offer::make_offer(draft, &job, by, price, ("", valid_for))
+            match terms {
+                OfferTerms::Open { valid_for } => {
+                    offer::make_offer(draft, &job, by, price, ("", valid_for))
+                }
+                OfferTerms::Invited { name, valid_for, eta } => {
+                    let terms = offer::InvitedTerms { name, price, valid_for, eta };
+                    offer::make_invited_offer(draft, &job, by, terms)
+                }
+                OfferTerms::Bid => offer::place_bid(draft, &job, by, price, ""),
+            }
         }
-        Command::AcceptOffer { job, by, offer } => {
-            suspension::ensure_not_suspended(draft, by)?;
-            offer::accept_offer(draft, &job, by, offer)
+        Command::AcceptOffer(order) => {
+            suspension::ensure_not_suspended(draft, order.by)?;
+            offer::accept_offer(draft, *order)
         }
         Command::Start { job, by } => work::start(draft, &job, by),
-        Command::ReportResult(said) => work::report_result(draft, *said),
-        Command::Respond { job, by, response: said } => {
-            if matches!(said, WorkerResponse::Accept { .. }) {
+        Command::ReportResult(report) => work::report_result(draft, *report),
+        Command::Respond { job, by, response } => {
+            if matches!(response, WorkerResponse::Accept { .. }) {
                 suspension::ensure_not_suspended(draft, by)?;
             }
-            acceptance::respond(draft, &job, by, said)
+            acceptance::respond(draft, &job, by, response)
         }
-        Command::Approve { job, by, approved: yes } => acceptance::approve(draft, &job, by, yes),
-        Command::ReportStatus { agent, status: told } => {
+        Command::Approve { job, by, approved } => acceptance::approve(draft, &job, by, approved),
+        Command::ReportStatus { agent, status } => {
             ensure_registered(draft, agent)?;
-            status::update_status(draft, agent, told)?;
+            status::update_status(draft, agent, status)?;
             Ok(registration::agent_answer(draft, agent))
         }
-        Command::ReportReputation { agent, text: words } => {
+        Command::ReportReputation { agent, text } => {
             ensure_registered(draft, agent)?;
-            status::record_claimed_reputation(draft, agent, words);
+            status::record_claimed_reputation(draft, agent, text);
             Ok(registration::agent_answer(draft, agent))
         }
         Command::Decline { job, by, epoch, reason } => {
             work::decline(draft, &job, by, epoch, reason)
         }
+        Command::Pass { job, by } => {
+            let answer = offer::pass_or_decline(draft, &job, by)?;
+            open::dispatch_queue(draft);
+            Ok(answer)
+        }
+        Command::AbandonJob(order) => abandon::abandon_job(draft, *order),
         Command::Defer { job, by, until } => work::defer(draft, &job, by, until),
+        Command::DispatchQueue => {
+            open::dispatch_queue(draft);
+            Ok(Answer::Done)
+        }
         Command::HandOver { agent, jobs } => {
             ensure_registered(draft, agent)?;
             Ok(work::hand_over(draft, agent, &jobs))
@@ -129,25 +161,31 @@ fn dispatch(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> 
         Command::MarkUnreachable { job, epoch } => work::handle_unreachable(draft, job, epoch),
         Command::Cancel { job, by, reason } => end::cancel(draft, &job, by, reason),
         Command::Requeue { job } => end::requeue(draft, &job),
-        Command::ExecuteSigned(order) => signed_order::execute(draft, *order),
-        // Handled above with its own drafts, because a refusal is part of the market's record.
-        Command::SubmitToMarket(_) => Ok(Answer::Done),
+        Command::UpdateProfile { agent, profile } => {
+            // A profile has no recipient, so notices that follow from it do not carry its text.
+            draft.original = None;
+            registration::update_profile(draft, agent, *profile)?;
+            Ok(Answer::Done)
+        }
+        Command::RecordOnly => Ok(Answer::Done),
         Command::AddAliases { agent, aliases } => registration::add_aliases(draft, agent, aliases),
         Command::SendMessage(order) => message::send(draft, *order),
+        Command::Forward { to } => message::forward(draft, to),
         Command::Ack { agent, up_to } => {
             ensure_registered(draft, agent)?;
             Ok(message::ack(draft, agent, up_to))
         }
+        Command::AckUnread { agent, up_to } => message::ack_unread(draft, agent, up_to),
         Command::MarkPresented { agent, up_to } => {
             ensure_registered(draft, agent)?;
             Ok(message::mark_presented(draft, agent, up_to))
         }
-        Command::SetBlocked { agent, other: whom, blocked } => {
-            message::set_blocked(draft, agent, whom, blocked)
+        Command::SetBlocked { agent, other, blocked } => {
+            message::set_blocked(draft, agent, other, blocked)
         }
         Command::RetryDelivery { notice } => Ok(delivery::retry_now(draft, notice)),
-        Command::RecordDelivery { notice, result: ended } => {
-            Ok(delivery::record_attempt(draft, notice, ended))
+        Command::RecordDelivery { notice, result } => {
+            Ok(delivery::record_attempt(draft, notice, result))
         }
         Command::SaveAnswer(order) => idempotency::save_answer(draft, *order),
         Command::FireTimer(Timer::Job(job)) => end::handle_due(draft, job),
@@ -172,49 +210,102 @@ pub enum MissingRow {
 
 /// The rows to load before the command can be decided. Call it again after loading: a claim may
 /// name a further row.
-pub fn missing_rows(world: &World, command: &Command) -> Vec<MissingRow> {
-    let mut wants = MissingRowFinder { world, missing: Vec::new() };
-    match command {
-        Command::OpenJob(order) => wants.opened(order),
+pub fn missing_rows(world: &World, envelope: &Envelope) -> Vec<MissingRow> {
+    let mut rows = MissingRowFinder { world, missing: Vec::new() };
+    let signer = match &envelope.proof {
+        Proof::Credential => None,
+        Proof::Signature(signature) => {
+            let (home, native_id) = (signature.home, &signature.native_id);
+            rows.claim(claim::signed_order(home, native_id, &signature.id));
+            Some(world.agent_by_alias(home, native_id))
+        }
+        Proof::Market(order) => {
+            rows.claim(claim::market_order(order.market, &order.id));
+            None
+        }
+    };
+    // A signed command does not name its author, and a new signer has nothing yet.
+    let author = |by: AgentId| signer.unwrap_or(Some(by));
+    let own_id = |given| match &envelope.proof {
+        Proof::Signature(signature) => &signature.id,
+        _ => given,
+    };
+    match &envelope.command {
+        Command::OpenJob(order) => rows.opened(order),
         Command::Pay(order) => {
-            wants.claim(claim::transfer(order.origin, &order.foreign_id));
+            rows.claim(claim::transfer(order.origin, &order.foreign_id));
             if let Some(job) = &order.job {
-                wants.claim(claim::job(order.origin, job));
+                rows.claim(claim::job(order.origin, job));
                 if let Some(payer) = world.owner_by_name(&order.from) {
-                    wants.claim(claim::payment(order.origin, payer, job));
+                    rows.claim(claim::payment(order.origin, payer, job));
                 }
             }
         }
         Command::SendMessage(order) => {
-            if let Some(turn) = &order.identity {
-                wants.claim(claim::message(order.from, order.to, turn));
+            if let Some(identity) = &order.identity {
+                rows.claim(claim::message(order.from, order.to, identity));
             }
         }
-        Command::SetSuspended { subject: SuspensionTarget::Agent(id), .. } => {
-            wants.whole_agent(*id)
+        Command::SetSuspended { subject: SuspensionTarget::Agent(id), .. } => rows.full_agent(*id),
+        Command::UpdateProfile { agent, .. } => {
+            if let Some(agent) = author(*agent) {
+                rows.full_agent(agent);
+            }
         }
-        Command::ExecuteSigned(order) => wants.signed(order),
-        Command::SubmitToMarket(order) => wants.posted(order),
-        Command::ReportResult(said) => wants.named(&said.job),
-        Command::Respond { job, response: said, .. } => {
-            wants.named(job);
-            if let WorkerResponse::Accept { worker_job_id: Some(name), .. } = said {
-                wants.claim(claim::job_uuid(*name));
+        Command::RequestJob(order) => {
+            rows.requested(author(order.by), own_id(&order.id), order);
+        }
+        Command::Offer {
+            job: JobRef::Named(request),
+            by,
+            terms: OfferTerms::Invited { name, .. },
+            ..
+        } => {
+            if let Some(by) = author(*by) {
+                rows.invited(by, request);
+                if let Some(requester) = rows.requester(by, request) {
+                    rows.claim(claim::offer(requester, None, own_id(name)));
+                    rows.claim(claim::offer(requester, Some(by), own_id(name)));
+                }
+            }
+        }
+        Command::AcceptOffer(order) => match (&order.offer, author(order.by)) {
+            (AcceptedOffer::InJob { job, .. }, _) => rows.named(job),
+            (AcceptedOffer::Named(ExternalRef { id, counterparty }), Some(by)) => {
+                rows.claim(claim::offer(by, *counterparty, id));
+                rows.claim(claim::offer(by, None, id));
+            }
+            (AcceptedOffer::Named(_), None) => {}
+        },
+        Command::ReportResult(report) => match (&report.job, author(report.by)) {
+            (JobRef::Named(request), Some(by)) => rows.invited(by, request),
+            (job, _) => rows.named(job),
+        },
+        Command::AbandonJob(order) => {
+            if let Some(by) = author(order.by) {
+                rows.invited(by, &order.request);
+                rows.requested_by(by, &order.request.id);
+            }
+        }
+        Command::Respond { job, response, .. } => {
+            rows.named(job);
+            if let WorkerResponse::Accept { worker_job_id: Some(id), .. } = response {
+                rows.claim(claim::job_uuid(*id));
             }
         }
         Command::Offer { job, .. }
-        | Command::AcceptOffer { job, .. }
         | Command::Start { job, .. }
         | Command::Approve { job, .. }
         | Command::Decline { job, .. }
+        | Command::Pass { job, .. }
         | Command::Defer { job, .. }
         | Command::Cancel { job, .. }
-        | Command::Requeue { job } => wants.named(job),
+        | Command::Requeue { job } => rows.named(job),
         // The job may have ended while this command was waiting in the lane.
-        Command::MarkPending { job } | Command::MarkUnreachable { job, .. } => wants.job(*job),
+        Command::MarkPending { job } | Command::MarkUnreachable { job, .. } => rows.job(*job),
         _ => {}
     }
-    wants.missing
+    rows.missing
 }
 
 struct MissingRowFinder<'w> {
@@ -227,7 +318,7 @@ impl MissingRowFinder<'_> {
         if !self.world.has_loaded_claim(digest) {
             self.missing.push(MissingRow::Claim(digest));
         }
-        match self.world.claim(digest).map(|found| found.target) {
+        match self.world.claim(digest).map(|claim| claim.target) {
             Some(ClaimTarget::Job(id) | ClaimTarget::Offer { job: id, .. }) => self.job(id),
             Some(ClaimTarget::Transfer(id)) if self.world.transfer(id).is_none() => {
                 self.missing.push(MissingRow::Transfer(id));
@@ -244,91 +335,49 @@ impl MissingRowFinder<'_> {
         }
     }
 
-    /// The order's own id, and the job it is about.
-    fn posted(&mut self, order: &market::MarketSubmission) {
-        self.claim(claim::market_order(order.market, &order.id));
-        match &order.order {
-            market::MarketOrder::OpenJob(opening) => self.opened(&opening.order),
-            market::MarketOrder::ReportResult(said) => self.named(&said.job),
-            market::MarketOrder::Decline { job, .. } | market::MarketOrder::Offer { job, .. } => {
-                self.named(job)
-            }
-            market::MarketOrder::Register(_)
-            | market::MarketOrder::Read { .. }
-            | market::MarketOrder::Dispatch
-            | market::MarketOrder::RecordOnly => {}
-        }
-    }
-
-    /// The order's own id, and the rows it names.
-    fn signed(&mut self, order: &SignedEnvelope) {
-        let name = claim::signed_order(order.home, &order.native_id, &order.id);
-        self.claim(name);
-        let by = self.world.agent_by_alias(order.home, &order.native_id);
-        match (&order.order, by) {
-            (SignedOrder::UpdateProfile(_), Some(by)) => self.whole_agent(by),
-            (SignedOrder::RequestJob(ask), _) => {
-                let best = request::best_candidates(self.world, by, ask);
-                let one = match ask.to {
-                    RequestTarget::Agent(one) => Some(one),
-                    RequestTarget::Best { .. } => None,
-                };
-                for provider in best.into_iter().chain(one) {
-                    self.claim(claim::invited_job(provider, &order.id));
-                }
-            }
-            (SignedOrder::Offer(offer), Some(by)) => {
-                self.asked(by, &offer.request);
-                if let Some(requester) = self.requester(by, &offer.request) {
-                    self.claim(claim::offer(requester, None, &order.id));
-                    self.claim(claim::offer(requester, Some(by), &order.id));
-                }
-            }
-            (SignedOrder::Accept(accept), Some(by)) => {
-                let ExternalRef { id, counterparty: with } = &accept.offer;
-                self.claim(claim::offer(by, *with, id));
-                self.claim(claim::offer(by, None, id));
-            }
-            (SignedOrder::Result(SendResult { request, .. }), Some(by)) => self.asked(by, request),
-            (SignedOrder::Fail(AbandonJob { request, .. }), Some(by)) => {
-                self.asked(by, request);
-                self.own(by, &request.id);
-            }
-            _ => {}
+    /// The id of a request, for each agent that may be invited.
+    fn requested(&mut self, by: Option<AgentId>, id: &str, order: &JobRequest) {
+        let best = request::best_candidates(self.world, by, order);
+        let one = match order.to {
+            RequestTarget::Agent(one) => Some(one),
+            RequestTarget::Best { .. } => None,
+        };
+        for provider in best.into_iter().chain(one) {
+            self.claim(claim::invited_job(provider, id));
         }
     }
 
     /// The full row of an agent. It is not in memory once the agent has left.
-    fn whole_agent(&mut self, id: AgentId) {
+    fn full_agent(&mut self, id: AgentId) {
         if self.world.full_agent(id).is_none() {
             self.missing.push(MissingRow::Agent(id));
         }
     }
 
     /// A job the agent was invited to do.
-    fn asked(&mut self, by: AgentId, wanted: &ExternalRef) {
-        self.claim(claim::invited_job(by, &wanted.id));
-        if let Some(with) = wanted.counterparty {
-            self.own(with, &wanted.id);
+    fn invited(&mut self, by: AgentId, request: &ExternalRef) {
+        self.claim(claim::invited_job(by, &request.id));
+        if let Some(requester) = request.counterparty {
+            self.requested_by(requester, &request.id);
         }
-        if let Ok(uuid) = wanted.id.parse() {
+        if let Ok(uuid) = request.id.parse() {
             self.named(&JobRef::Uuid(uuid));
         }
     }
 
     /// A job the agent requested.
-    fn own(&mut self, requester: AgentId, id: &str) {
+    fn requested_by(&mut self, requester: AgentId, id: &str) {
         if let Some((origin, id)) = request::requester_job_name(self.world, requester, id) {
             self.named(&JobRef::Foreign { origin, id });
         }
     }
 
     /// The job's requester, once the job is loaded.
-    fn requester(&self, by: AgentId, wanted: &ExternalRef) -> Option<AgentId> {
-        let id = match self.world.claim(claim::invited_job(by, &wanted.id))?.target {
-            _ if wanted.counterparty.is_some() => return wanted.counterparty,
+    fn requester(&self, by: AgentId, request: &ExternalRef) -> Option<AgentId> {
+        let id = match self.world.claim(claim::invited_job(by, &request.id))?.target {
+            _ if request.counterparty.is_some() => return request.counterparty,
             ClaimTarget::Job(id) => id,
-            _ => request::only_job_named(self.world, by, &wanted.id)?.id,
+            _ => request::only_job_named(self.world, by, &request.id)?.id,
         };
         match self.world.job(id)?.request.requester {
             Requester::Agent(agent) => Some(agent),
@@ -350,6 +399,7 @@ impl MissingRowFinder<'_> {
             JobRef::Foreign { origin, id } if self.world.job_by_name(*origin, id).is_some() => {}
             JobRef::Uuid(uuid) => self.claim(claim::job_uuid(*uuid)),
             JobRef::Foreign { origin, id } => self.claim(claim::job(*origin, id)),
+            JobRef::Named(_) => {}
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::alias::Digest;
 use crate::answer::Answer;
-use crate::command::SaveAnswer;
+use crate::command::{Command, SaveAnswer};
 use crate::draft::Draft;
 use crate::id::{AgentId, AnswerId, JobId, NoticeId, OwnerId, TransferId};
 use crate::refusal::Refusal;
@@ -36,6 +36,24 @@ impl Principal {
     /// The principal of rows written before shares existed, which do not record one.
     fn unknown() -> Self {
         Self::Anonymous(Digest([0; 16]))
+    }
+}
+
+/// What makes a request repeatable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Idempotency {
+    /// Digest of caller, path and idempotency key.
+    pub scope: Digest,
+    /// Digest of the request body.
+    pub request: Digest,
+    /// The caller whose share of the saved answers the record counts against.
+    pub principal: Principal,
+}
+
+impl Idempotency {
+    /// The command that saves an answer for repeats.
+    pub fn save(self, answer: SavedAnswer) -> Command {
+        Command::SaveAnswer(Box::new(SaveAnswer { idempotency: self, answer }))
     }
 }
 
@@ -161,7 +179,7 @@ pub fn check_capacity(world: &World, principal: Principal) -> Result<(), Refusal
 
 /// Saves an answer, replacing its receipt. Only the first record of a request needs capacity.
 pub fn save_answer(draft: &mut Draft<'_>, order: SaveAnswer) -> Result<Answer, Refusal> {
-    let SaveAnswer { scope, request, principal, answer: kept } = order;
+    let SaveAnswer { idempotency: Idempotency { scope, request, principal }, answer: kept } = order;
     // The time counts from the receipt: ids then grow with age, and expiry goes by ids.
     let (id, at, principal) = match draft.world.idempotency_entry(scope, draft.now) {
         Some(known) => (known.id, known.at, known.principal),
@@ -186,7 +204,6 @@ pub fn save_answer(draft: &mut Draft<'_>, order: SaveAnswer) -> Result<Answer, R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Command;
     use crate::testkit::TestHub;
     use crate::world::Rules;
 
@@ -207,8 +224,7 @@ mod tests {
         kept: SavedAnswer,
     ) -> Result<Answer, Refusal> {
         let request = Digest::of(&[b"request"]);
-        let order = SaveAnswer { scope: scope(n), request, principal: by, answer: kept };
-        scene.run(Command::SaveAnswer(Box::new(order)))
+        scene.run(Idempotency { scope: scope(n), request, principal: by }.save(kept))
     }
 
     fn note(scene: &mut TestHub, n: u32, kept: SavedAnswer) {

@@ -13,6 +13,7 @@ pub mod confusables;
 pub mod decide;
 pub mod delivery;
 pub mod draft;
+pub mod envelope;
 pub mod event;
 mod hex;
 pub mod id;
@@ -28,7 +29,6 @@ pub mod owner;
 pub mod price_step;
 pub mod refusal;
 pub mod reputation;
-pub mod signed_order;
 #[cfg(any(test, feature = "testkit"))]
 pub mod testkit;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use rialto_core::market::Markets;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::Rules;
 
@@ -86,7 +87,17 @@ pub fn start_engine(
     rules: Rules,
     clock: Arc<ManualClock>,
 ) -> Result<RunningEngine, StoreError> {
+    start_engine_with(store, rules, clock, Markets::new())
+}
+
+/// The same, with markets.
+pub fn start_engine_with(
+    store: Box<dyn Store>,
+    rules: Rules,
+    clock: Arc<ManualClock>,
+    markets: Markets,
+) -> Result<RunningEngine, StoreError> {
     let secret = HubSecret::from_bytes([7; 32]);
     let ids = SeededRandom::new(1);
-    Engine::start(EngineParts { store, rules, clock, random: ids, secret, market: None })
+    Engine::start(EngineParts { store, rules, clock, random: ids, secret, markets })
 }

@@ -2,58 +2,50 @@
 
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
+use rialto_core::envelope::{Envelope, Proof};
 use rialto_core::idempotency::Receipt;
 use rialto_core::refusal::Refusal;
-use rialto_core::{market, signed_order};
-use rialto_engine::{Failure, Idempotency, RunResult};
+use rialto_engine::{Failure, RunResult};
 use uuid::Uuid;
 
 use crate::dice::Dice;
 
-/// One command, and the key by which a repeat of it is recognised.
+/// One command on its way.
 #[derive(Clone, Debug)]
-pub struct Ask {
-    pub command: Command,
-    pub once: Option<Idempotency>,
-}
+pub struct Ask(pub Envelope);
 
 impl Ask {
+    pub fn command(&self) -> &Command {
+        &self.0.command
+    }
+
     /// Whether a repeat must have no second effect.
     pub fn is_repeatable(&self) -> bool {
-        let known_again = match &self.command {
-            Command::OpenJob(_) | Command::ExecuteSigned(_) | Command::SubmitToMarket(_) => true,
-            Command::Pay(order) => order.id_given,
-            Command::SendMessage(order) => order.identity.is_some(),
-            Command::ReportResult(_) | Command::Ack { .. } => true,
-            _ => false,
-        };
-        known_again || self.once.is_some()
+        let known_again = self.0.proof != Proof::Credential
+            || match self.command() {
+                Command::OpenJob(_) | Command::ReportResult(_) | Command::Ack { .. } => true,
+                Command::Pay(order) => order.id_given,
+                Command::SendMessage(order) => order.identity.is_some(),
+                _ => false,
+            };
+        known_again || self.0.idempotency.is_some()
     }
 
     /// A repeat of the command: with the caller's ids, and fresh ones of the hub.
     pub fn again(mut self, dice: &mut Dice) -> Self {
         let fresh = Uuid::from_u128(u128::from(dice.any()) << 64 | u128::from(dice.any()));
-        match &mut self.command {
+        match &mut self.0.command {
             Command::OpenJob(order) => order.uuid = fresh,
-            Command::ExecuteSigned(order) => {
-                if let signed_order::SignedOrder::RequestJob(ask) = &mut order.order {
-                    ask.uuid = fresh;
-                }
-            }
-            Command::SubmitToMarket(order) => {
-                if let market::MarketOrder::OpenJob(opening) = &mut order.order {
-                    opening.order.uuid = fresh;
-                }
-            }
+            Command::RequestJob(order) => order.uuid = fresh,
             _ => {}
         }
         self
     }
 }
 
-impl From<Command> for Ask {
-    fn from(command: Command) -> Self {
-        Self { command, once: None }
+impl<C: Into<Envelope>> From<C> for Ask {
+    fn from(command: C) -> Self {
+        Self(command.into())
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
 use crate::ask::{Ask, Due, Outcome};
-use crate::model::{Expected, Model, market};
+use crate::model::{Expected, Model, markets};
 use crate::store::{Fault, SimStore, Written};
 use crate::view;
 
@@ -186,7 +186,7 @@ impl Hub {
         if let Poll::Ready(ran) = running.as_mut().poll(&mut context) {
             return Outcome::of(ran);
         }
-        assert!(ask.once.is_some(), "no reply to {ask:?}");
+        assert!(ask.0.idempotency.is_some(), "no reply to {ask:?}");
         let read = self.runtime.block_on(async { timeout(READ_WITHIN, running).await });
         Outcome::of(read.unwrap_or_else(|_| panic!("no replay of {ask:?}")))
     }
@@ -202,8 +202,8 @@ impl Hub {
     }
 
     fn send(&self, ask: &Ask) -> Running {
-        let (engine, Ask { command, once }) = (self.engine.clone(), ask.clone());
-        let mut running: Running = Box::pin(async move { engine.run_once(command, once).await });
+        let (engine, Ask(envelope)) = (self.engine.clone(), ask.clone());
+        let mut running: Running = Box::pin(async move { engine.run_envelope(envelope).await });
         let mut context = Context::from_waker(Waker::noop());
         assert!(running.as_mut().poll(&mut context).is_pending(), "answered before it ran");
         running
@@ -249,6 +249,6 @@ fn is_heard(outcome: &Outcome, due: Option<&Due>, end: End) {
 fn start(store: &SimStore, clock: &Arc<ManualClock>, rules: Rules) -> (Engine, ManualLane) {
     let (store, clock) = (Box::new(store.clone()), clock.clone());
     let (ids, secret) = (SeededRandom::new(1), HubSecret::from_bytes([7; 32]));
-    let setup = EngineParts { store, rules, clock, random: ids, secret, market: Some(market()) };
+    let setup = EngineParts { store, rules, clock, random: ids, secret, markets: markets() };
     ManualLane::start(setup).expect("what was written can be started from")
 }

@@ -51,8 +51,7 @@ impl Life {
         let hub = Hub::new(rules(&mut dice), DAWN, runtime);
         let (net, log) = (Net::default(), Log::default());
         let mut life = Self { hub, net, log, unheard: Vec::new(), number: seed, told: None };
-        let opening = orders::opening(&mut dice, &life.hub.model.scene, DAWN);
-        let asks: Vec<Ask> = opening.into_iter().map(Ask::from).collect();
+        let asks = orders::opening(&mut dice, &life.hub.model.scene, DAWN);
         life.turn(&asks, End::Well);
         life
     }
@@ -181,7 +180,7 @@ impl Life {
     fn turn(&mut self, asks: &[Ask], end: End) {
         let now = self.hub.now();
         if self.told.is_some() {
-            let words: Vec<String> = asks.iter().map(|ask| shortened(&ask.command)).collect();
+            let words: Vec<String> = asks.iter().map(|ask| shortened(&ask.0)).collect();
             self.tell(|| format!("at {} {end:?}: {}", now.0 - DAWN.0, words.join("; ")));
         }
         let ended = self.hub.turn(asks, end);
@@ -207,7 +206,8 @@ impl Life {
         match outcome {
             Outcome::Answered { answer, replayed: false } => {
                 self.net.answered(answer, changes);
-                if let (Command::Ack { agent, .. }, Answer::Position(at)) = (&ask.command, answer) {
+                if let (Command::Ack { agent, .. }, Answer::Position(at)) = (ask.command(), answer)
+                {
                     self.net.acked(*agent, *at);
                 }
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 use rialto_core::changes::Changes;
-use rialto_core::command::Command;
+use rialto_core::envelope::Proof;
 
 use crate::ask::{Ask, Outcome};
 use crate::dice::mix;
@@ -101,12 +101,12 @@ impl Log {
 
     pub fn asked(&mut self, ask: &Ask, outcome: &Outcome) {
         let hash = &mut self.hash;
-        write!(hash, "{:?} {outcome:?}", ask.command).expect("hashing cannot fail");
-        self.census.count(names::command(&ask.command));
-        match &ask.command {
-            Command::ExecuteSigned(order) => self.census.count(names::signed(&order.order)),
-            Command::SubmitToMarket(order) => self.census.count(names::posted(&order.order)),
-            _ => {}
+        write!(hash, "{:?} {outcome:?}", ask.0).expect("hashing cannot fail");
+        self.census.count(names::command(ask.command()));
+        match &ask.0.proof {
+            Proof::Credential => {}
+            Proof::Signature(_) => self.census.count(names::signed(ask.command())),
+            Proof::Market(_) => self.census.count(names::posted(ask.command())),
         }
         self.census.count(match outcome {
             Outcome::Answered { replayed: false, .. } => "~answered",

@@ -8,7 +8,6 @@ use rialto_core::answer::Answer;
 use rialto_core::changes::Changes;
 use rialto_core::command::{Command, DeliveryResult, SendMessage};
 use rialto_core::id::{AgentId, NoticeId};
-use rialto_core::market::MarketOrder;
 use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::refusal::Refusal;
 use rialto_core::testkit::TestHub;
@@ -74,11 +73,9 @@ impl Mail {
                 *acked = (*up_to).min(head(*agent)).max(*acked);
                 assert_eq!(*answer, Answer::Position(*acked), "another position");
             }
-            Command::SubmitToMarket(order) => {
+            Command::AckUnread { agent, up_to } => {
                 let fresh = matches!(answer, Answer::MarketOrder { repeated: false, .. });
-                if let (MarketOrder::Read { agent, up_to }, true) = (&order.order, fresh)
-                    && !scene.world.is_suspended(*agent)
-                {
+                if fresh && !scene.world.is_suspended(*agent) {
                     let acked = self.acked.entry(*agent).or_default();
                     *acked = (*up_to).min(head(*agent)).max(*acked);
                 }

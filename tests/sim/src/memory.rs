@@ -38,7 +38,7 @@ impl Memory {
 
     /// Saves an answer; its time to live counts from the first record of the key.
     pub fn keep(&mut self, order: SaveAnswer, now: Timestamp) {
-        let SaveAnswer { scope, request, answer: kept, .. } = order;
+        let SaveAnswer { idempotency: Idempotency { scope, request, .. }, answer: kept } = order;
         let at = self.known(scope, now).map_or(now, |first| first.at);
         self.0.insert(scope, First { request, kept, at });
     }

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use rialto_core::answer::Answer;
 use rialto_core::changes::{Changes, ExpiredRows};
 use rialto_core::command::{Command, Timer};
+use rialto_core::envelope::Envelope;
 use rialto_core::id::AgentId;
 use rialto_core::idempotency::{Receipt, SavedAnswer, check_capacity};
-use rialto_core::market::Market;
+use rialto_core::market::Markets;
 use rialto_core::refusal::Refusal;
 use rialto_core::testkit::TestHub;
 use rialto_core::testkit::invariants::PaymentProtocol;
@@ -63,9 +64,9 @@ pub struct Model {
     memory: Memory,
 }
 
-/// The market of every simulated hub.
-pub fn market() -> Arc<Market> {
-    Arc::new(Market { protocol: CLARA, recorder: Arc::new(PlainRecorder) })
+/// The markets of every simulated hub.
+pub fn markets() -> Markets {
+    Markets::from([(CLARA, Arc::new(PlainRecorder) as _)])
 }
 
 impl Model {
@@ -144,26 +145,27 @@ impl Model {
     }
 
     /// Decides one command, and checks it against the records kept beside the hub.
-    fn decided(&mut self, command: Command) -> Result<(Changes, Answer), Refusal> {
-        let decided = self.scene.run_with_changes(command.clone());
-        self.mail.check(&command, &decided, &self.scene);
-        if let (Command::SaveAnswer(order), Ok(_)) = (command, &decided) {
+    fn decided(&mut self, envelope: impl Into<Envelope>) -> Result<(Changes, Answer), Refusal> {
+        let envelope = envelope.into();
+        let decided = self.scene.run_with_changes(envelope.clone());
+        self.mail.check(&envelope.command, &decided, &self.scene);
+        if let (Command::SaveAnswer(order), Ok(_)) = (envelope.command, &decided) {
             self.memory.keep(*order, self.scene.now);
         }
         decided
     }
 
     fn one(&mut self, ask: &Ask, now: Timestamp, expected: &mut Expected) -> Due {
-        if let Some(due) = ask.once.and_then(|once| self.memory.due(once, now)) {
+        let once = ask.0.idempotency;
+        if let Some(due) = once.and_then(|once| self.memory.due(once, now)) {
             return due;
         }
-        let room =
-            ask.once.map_or(Ok(()), |once| check_capacity(&self.scene.world, once.principal));
+        let room = once.map_or(Ok(()), |once| check_capacity(&self.scene.world, once.principal));
         if let Err(refusal) = room {
             return Due::Refused(refusal);
         }
-        let right = Right::of(&self.scene, &ask.command);
-        let (receipt, due) = match self.decided(ask.command.clone()) {
+        let right = Right::of(&self.scene, &ask.0);
+        let (receipt, due) = match self.decided(ask.0.clone()) {
             Ok((changes, answer)) => {
                 right.is_kept(&self.scene, &changes, &answer);
                 expected.changes.merge(changes);
@@ -172,8 +174,8 @@ impl Model {
             Err(refusal) => (Receipt::Refused(refusal.clone()), Due::Refused(refusal)),
         };
         let curable = matches!(&due, Due::Refused(refusal) if refusal.may_succeed_later());
-        if let Some(once) = ask.once.filter(|_| !curable) {
-            let note = Command::SaveAnswer(Box::new(once.into_record(SavedAnswer::Done(receipt))));
+        if let Some(once) = once.filter(|_| !curable) {
+            let note = once.save(SavedAnswer::Done(receipt));
             let noted = self.decided(note).expect("idempotency records are never refused");
             expected.changes.merge(noted.0);
         }
@@ -183,7 +185,7 @@ impl Model {
     /// The hub was restarted from these rows. Returns the world it had before.
     pub fn reborn(&mut self, rows: &Changes, now: Timestamp) -> World {
         let mut world = World::new(self.scene.world.rules);
-        world.market = Some(market());
+        world.markets = markets();
         world.apply(rows);
         world.drop_cold_rows();
         world.expire_online(now);

@@ -2,9 +2,7 @@
 //! a new one cannot be missed.
 
 use rialto_core::command::Command;
-use rialto_core::market;
 use rialto_core::refusal::Refusal;
-use rialto_core::signed_order;
 
 macro_rules! table {
     ($(#[$doc:meta])* $all:ident, $name:ident($type:ty) { $($pattern:pat => $text:literal,)+ }) => {
@@ -20,7 +18,7 @@ macro_rules! table {
 }
 
 table!(
-    /// Every command, with signed orders and market orders listed separately.
+    /// Every command.
     COMMANDS, command(Command) {
         Command::Register(_) => "Enrol",
         Command::Remove { .. } => "Remove",
@@ -36,8 +34,9 @@ table!(
         Command::Burn { .. } => "Burn",
         Command::Pay(_) => "Pay",
         Command::OpenJob(_) => "OpenJob",
+        Command::RequestJob(_) => "Ask",
         Command::Offer { .. } => "Offer",
-        Command::AcceptOffer { .. } => "AcceptOffer",
+        Command::AcceptOffer(_) => "AcceptOffer",
         Command::Start { .. } => "Start",
         Command::ReportResult(_) => "Report",
         Command::Respond { .. } => "Respond",
@@ -45,18 +44,23 @@ table!(
         Command::ReportStatus { .. } => "Stand",
         Command::ReportReputation { .. } => "Boast",
         Command::Decline { .. } => "Decline",
+        Command::Pass { .. } => "Pass",
+        Command::AbandonJob(_) => "Abandon",
         Command::Defer { .. } => "Defer",
+        Command::DispatchQueue => "Dispatch",
         Command::HandOver { .. } => "HandOver",
         Command::MarkShown { .. } => "Show",
         Command::MarkPending { .. } => "MarkPending",
         Command::MarkUnreachable { .. } => "Unreachable",
         Command::Cancel { .. } => "Cancel",
         Command::Requeue { .. } => "Requeue",
-        Command::ExecuteSigned(_) => "Signed",
-        Command::SubmitToMarket(_) => "Post",
+        Command::UpdateProfile { .. } => "Introduce",
+        Command::RecordOnly => "Nothing",
         Command::AddAliases { .. } => "Name",
         Command::SendMessage(_) => "Send",
+        Command::Forward { .. } => "Forward",
         Command::Ack { .. } => "Ack",
+        Command::AckUnread { .. } => "Read",
         Command::MarkPresented { .. } => "Present",
         Command::SetBlocked { .. } => "Block",
         Command::RetryDelivery { .. } => "PushAgain",
@@ -67,30 +71,30 @@ table!(
 );
 
 table!(
-    /// Every signed order.
-    SIGNED, signed(signed_order::SignedOrder) {
-        signed_order::SignedOrder::RequestJob(_) => "signed Ask",
-        signed_order::SignedOrder::Offer(_) => "signed Offer",
-        signed_order::SignedOrder::Accept(_) => "signed Accept",
-        signed_order::SignedOrder::Result(_) => "signed Result",
-        signed_order::SignedOrder::Fail(_) => "signed Fail",
-        signed_order::SignedOrder::SendMessage { .. } => "signed Write",
-        signed_order::SignedOrder::UpdateProfile(_) => "signed Introduce",
-        signed_order::SignedOrder::RecordOnly => "signed Nothing",
+    /// What agents sign.
+    SIGNED, signed(Command) {
+        Command::RequestJob(_) => "signed Ask",
+        Command::Offer { .. } => "signed Offer",
+        Command::AcceptOffer(_) => "signed Accept",
+        Command::ReportResult(_) => "signed Result",
+        Command::AbandonJob(_) => "signed Fail",
+        Command::Forward { .. } => "signed Write",
+        Command::UpdateProfile { .. } => "signed Introduce",
+        _ => "signed Nothing",
     }
 );
 
 table!(
-    /// Every market order.
-    POSTED, posted(market::MarketOrder) {
-        market::MarketOrder::Register(_) => "posted Enrol",
-        market::MarketOrder::OpenJob(_) => "posted Open",
-        market::MarketOrder::ReportResult(_) => "posted Report",
-        market::MarketOrder::Decline { .. } => "posted Decline",
-        market::MarketOrder::Offer { .. } => "posted Offer",
-        market::MarketOrder::Read { .. } => "posted Read",
-        market::MarketOrder::Dispatch => "posted Dispatch",
-        market::MarketOrder::RecordOnly => "posted Nothing",
+    /// What is submitted to a market.
+    POSTED, posted(Command) {
+        Command::Register(_) => "posted Enrol",
+        Command::OpenJob(_) => "posted Open",
+        Command::ReportResult(_) => "posted Report",
+        Command::Pass { .. } => "posted Decline",
+        Command::Offer { .. } => "posted Offer",
+        Command::AckUnread { .. } => "posted Read",
+        Command::DispatchQueue => "posted Dispatch",
+        _ => "posted Nothing",
     }
 );
 

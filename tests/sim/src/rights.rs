@@ -13,10 +13,12 @@ use std::sync::Arc;
 use rialto_core::agent::key::Holder;
 use rialto_core::answer::Answer;
 use rialto_core::changes::Changes;
-use rialto_core::command::{Approver, Canceller, Command, JobRef, ReportResult};
+use rialto_core::command::{
+    AcceptedOffer, Approver, Canceller, Command, JobRef, Registration, ReportResult,
+};
+use rialto_core::envelope::{Envelope, Proof};
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::{Job, Requester, Selection, State};
-use rialto_core::market::{MarketOrder, MarketSubmission};
 use rialto_core::testkit::TestHub;
 
 /// How far a command may go in the state before it is decided. A field that is not set is no limit.
@@ -36,12 +38,18 @@ pub struct Right {
 
 impl Right {
     /// What a command may do in the state before it is decided.
-    pub fn of(scene: &TestHub, command: &Command) -> Self {
+    pub fn of(scene: &TestHub, envelope: &Envelope) -> Self {
+        match &envelope.proof {
+            Proof::Credential => Self::of_command(scene, &envelope.command),
+            Proof::Signature(signature) => signed::right(scene, signature, &envelope.command),
+            Proof::Market(order) => posted(scene, order.registration.as_deref(), &envelope.command),
+        }
+    }
+
+    fn of_command(scene: &TestHub, command: &Command) -> Self {
         let next = scene.world.next.job;
         match command {
-            Command::ExecuteSigned(order) => signed::right(scene, order),
             Command::Register(order) => people::enrol(scene, order),
-            Command::SubmitToMarket(order) => posted(scene, order),
             Command::OpenJob(order) => {
                 let stopped = match order.requester {
                     Requester::Agent(agent) => scene.world.is_suspended(agent),
@@ -95,27 +103,27 @@ impl From<Option<&'static str>> for Right {
     }
 }
 
-fn posted(scene: &TestHub, order: &MarketSubmission) -> Right {
-    match &order.order {
-        MarketOrder::Register(order) => people::enrol(scene, order),
-        MarketOrder::OpenJob(opening) => {
-            let new_agent = opening.registration.as_ref();
+fn posted(scene: &TestHub, new_agent: Option<&Registration>, command: &Command) -> Right {
+    match command {
+        Command::Register(order) => people::enrol(scene, order),
+        Command::OpenJob(order) => {
             let comes = new_agent.map(|order| people::comes(scene, order)).unwrap_or_default();
             let requester = comes.agent.map(Requester::Agent);
-            let requester = requester.unwrap_or_else(|| opening.order.requester.clone());
+            let requester = requester.unwrap_or_else(|| order.requester.clone());
             Right { asks: Some((requester, scene.world.next.job)), ..comes }
         }
-        MarketOrder::ReportResult(said) => report(scene, said).into(),
-        MarketOrder::Offer { job, by, .. } => offer(scene, job, *by).into(),
-        MarketOrder::Decline { job, by } => {
+        Command::ReportResult(said) => report(scene, said).into(),
+        Command::Offer { job, by, .. } => offer(scene, job, *by).into(),
+        Command::Pass { job, by } => {
             let concerned =
                 |job: &Job| job.worker() == Some(*by) || job.candidates.invited.contains(by);
             let other = found(scene, job).filter(|job| !concerned(job));
             other.map(|_| "declined by an agent that was not asked").into()
         }
-        MarketOrder::Read { .. } | MarketOrder::Dispatch | MarketOrder::RecordOnly => {
+        Command::AckUnread { .. } | Command::DispatchQueue | Command::RecordOnly => {
             Right::default()
         }
+        _ => Some("not an order of a market").into(),
     }
 }
 
@@ -127,13 +135,17 @@ fn against(scene: &TestHub, command: &Command) -> Option<&'static str> {
         Command::Decline { job, by, epoch, .. } => {
             worker(scene, job, *by).or_else(|| turn(scene, job, *epoch))
         }
-        Command::Offer { by, .. } | Command::AcceptOffer { by, .. }
-            if scene.world.is_suspended(*by) =>
-        {
-            Some("a price offered or accepted by a suspended agent")
+        Command::Offer { by, .. } if scene.world.is_suspended(*by) => {
+            Some("a price offered by a suspended agent")
         }
         Command::Offer { job, by, .. } => offer(scene, job, *by),
-        Command::AcceptOffer { job, by, .. } => accept(scene, job, *by),
+        Command::AcceptOffer(order) if scene.world.is_suspended(order.by) => {
+            Some("a price accepted by a suspended agent")
+        }
+        Command::AcceptOffer(order) => match &order.offer {
+            AcceptedOffer::InJob { job, .. } => accept(scene, job, order.by),
+            AcceptedOffer::Named(_) => None,
+        },
         Command::Approve { job, by: Approver::Agent(by), .. } => found(scene, job)
             .filter(|job| job.intended_worker() != Some(*by))
             .map(|_| "approved by an agent that may not"),
@@ -168,6 +180,7 @@ fn found(scene: &TestHub, wanted: &JobRef) -> Option<Arc<Job>> {
         JobRef::Foreign { origin, id } => {
             newest.find(|job| job.request.origin == *origin && job.request.foreign_id == *id)
         }
+        JobRef::Named(_) => None,
     };
     found.cloned()
 }

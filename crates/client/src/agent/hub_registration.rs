@@ -13,7 +13,7 @@ use super::hub::{
 };
 use super::state_dir::StateDir;
 use crate::call::{CallError, Hub};
-use crate::key_file::KeyFile;
+use crate::key::KeyFile;
 
 /// How often to check for a hub that is not reachable yet.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);

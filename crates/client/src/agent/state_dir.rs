@@ -11,8 +11,7 @@ use sha2::{Digest, Sha256};
 use super::error::AgentError;
 use super::record::JobRecords;
 use crate::agora::Seed;
-use crate::key::Key;
-use crate::key_file::KeyFile;
+use crate::key::{Key, KeyFile};
 use crate::private_files;
 
 const LOCK: &str = "lock";

@@ -1,17 +1,19 @@
-//! HELLO: what an agent announces about itself, and the server's WELCOME.
+//! HELLO: what an agent announces about itself, the server's WELCOME, and the inbox token in it.
 
 use rialto_core::money::Credits;
-use rialto_core::time::Timestamp;
+use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::agora::wire::envelope;
 use rialto_protocols::agora::wire::hello::{Capability, Hello, Welcome};
-use rialto_protocols::agora::{Envelope, MessageType, prove};
+use rialto_protocols::agora::{Envelope, Failure, MessageType, prove};
 
+use super::identity::SignedEnvelope;
 use super::incoming::TrustContext;
-use super::signed_envelope::SignedEnvelope;
-use super::token::Token;
 use crate::call::CallError;
 use crate::key::Key;
 use crate::webhook_signature::WebhookSecret;
+
+/// How long before its end a token counts as expired, so that it does not expire during a call.
+const EXPIRY_MARGIN: Millis = Millis::minutes(5);
 
 /// What an agent announces about itself. A field that is left out stays unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,21 +62,21 @@ impl Skill {
         Self { price: Some(price), ..self }
     }
 
-    fn capabilities(&self) -> Capability<'_> {
+    fn capability(&self) -> Capability<'_> {
         let description = self.description.as_deref();
         Capability { resource: &self.resource, price: self.price, description }
     }
 }
 
 /// These skills as `capabilities` members.
-pub(super) fn listed(skills: &[Skill]) -> Vec<Capability<'_>> {
-    skills.iter().map(Skill::capabilities).collect()
+pub(super) fn capabilities(skills: &[Skill]) -> Vec<Capability<'_>> {
+    skills.iter().map(Skill::capability).collect()
 }
 
 impl Profile {
     /// The payload of a HELLO.
     pub(super) fn payload(&self, nonce: &str, inbox: bool) -> String {
-        let capabilities = self.skills.as_deref().map(listed);
+        let capabilities = self.skills.as_deref().map(capabilities);
         let (name, endpoint) = (self.name.as_deref(), self.endpoint.as_deref());
         Hello { nonce: Some(nonce), name, capabilities, endpoint, inbox }.write()
     }
@@ -89,8 +91,8 @@ impl WelcomeResponse {
         now: Timestamp,
         reader: TrustContext,
     ) -> Result<Self, CallError> {
-        let wrong = |why: &str| CallError::Unreadable(format!("the WELCOME {why}"));
-        let refused = |failure: rialto_protocols::agora::Failure| wrong(&failure.message);
+        let wrong = |why: &str| CallError::unreadable(format!("the WELCOME {why}"));
+        let refused = |failure: Failure| wrong(&failure.message);
         let json = envelope::read_json(text.as_bytes()).map_err(refused)?;
         let envelope = Envelope::read(&json).map_err(refused)?;
         let proof = prove(&envelope, now, reader.window).map_err(refused)?;
@@ -102,21 +104,51 @@ impl WelcomeResponse {
         {
             return Err(wrong("is not a WELCOME, or is addressed to another recipient"));
         }
-        let said = Welcome::read(envelope.payload).map_err(refused)?;
+        let welcome = Welcome::read(envelope.payload).map_err(refused)?;
         let me = reader.me.did();
-        let ours = said.nonce == Some(nonce)
-            && said.hello_id == Some(&hello.id)
-            && said.hello_sender == Some(&me);
-        if !ours {
+        let is_for_hello = welcome.nonce == Some(nonce)
+            && welcome.hello_id == Some(&hello.id)
+            && welcome.hello_sender == Some(&me);
+        if !is_for_hello {
             return Err(wrong("is about another HELLO"));
         }
-        let until = said.inbox_token_expires_at;
+        let until = welcome.inbox_token_expires_at;
         Ok(Self {
             hub: proof.key.did(),
-            inbox_expires_at: said.inbox_token.and(until),
-            webhook_secret: said.webhook_secret.and_then(WebhookSecret::read),
+            inbox_expires_at: welcome.inbox_token.and(until),
+            webhook_secret: welcome.webhook_secret.and_then(WebhookSecret::read),
             raw: text.to_owned(),
-            token: said.inbox_token.map(|token| Token { key: Key::new(token), expires_at: until }),
+            token: welcome
+                .inbox_token
+                .map(|token| Token { key: Key::new(token), expires_at: until }),
         })
+    }
+}
+
+/// A token and its expiry time.
+#[derive(Clone, Debug)]
+pub(super) struct Token {
+    pub(super) key: Key,
+    pub(super) expires_at: Option<Timestamp>,
+}
+
+impl Token {
+    /// Whether it will be valid for a while.
+    pub(super) fn is_valid(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|until| now.plus(EXPIRY_MARGIN) < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_replaced_before_it_ends() {
+        let until = Some(Timestamp(3_600_000));
+        let token = Token { key: Key::new("at_1"), expires_at: until };
+        assert!(token.is_valid(Timestamp(3_299_999)));
+        assert!(!token.is_valid(Timestamp(3_300_000)));
+        assert!(Token { expires_at: None, ..token }.is_valid(Timestamp(i64::MAX)));
     }
 }

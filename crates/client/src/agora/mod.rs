@@ -12,46 +12,33 @@ mod handler;
 mod hello;
 mod identity;
 mod inbox;
-mod inbox_reads;
 mod incoming;
-mod json_object;
 mod negotiate;
-mod negotiation_options;
-mod outcome;
 mod payload;
-mod request_spec;
-mod response;
-mod retry;
-mod seed;
-mod seen_messages;
 mod serve;
 mod server;
 mod sign;
-mod signed_envelope;
 mod socket;
-mod token;
 pub mod webhook;
 
 #[cfg(test)]
 mod tests;
 
 pub use agent::Agent;
+pub use calls::RequestSpec;
 pub use handler::{Handler, Job, Progress, Terms, WorkError};
 pub use hello::{Profile, Skill, WelcomeResponse};
-pub use identity::Identity;
-pub use inbox::{Inbox, InboxError, InboxOptions};
-pub use inbox_reads::EnvelopePage;
-pub use incoming::{IncomingEnvelope, TrustError};
-pub use negotiation_options::{NegotiationOptions, ReceivedOffer, choose_cheapest};
-pub use outcome::{CompletedWork, RequestFailure, RequestOutcome};
+pub use identity::{Identity, Seed, SignedEnvelope};
+pub use inbox::{EnvelopePage, Inbox, InboxError, InboxOptions};
+pub use incoming::{Acceptance, EnvelopeResponse, IncomingEnvelope, TrustError};
+pub use negotiate::{
+    CompletedWork, NegotiationOptions, ReceivedOffer, RequestFailure, RequestOutcome,
+    choose_cheapest,
+};
 pub use payload::EnvelopePayload;
-pub use request_spec::RequestSpec;
-pub use response::{Acceptance, EnvelopeResponse};
-pub use seed::Seed;
 pub use serve::{ServeError, ServeOptions};
 pub use server::Server;
 pub use sign::{canonical_json, signing_input};
-pub use signed_envelope::SignedEnvelope;
 pub use socket::{Frame, Socket};
 
 pub use crate::retry::RetryPolicy;

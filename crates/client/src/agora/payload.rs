@@ -187,7 +187,7 @@ fn open(envelope: &Envelope<'_>) -> EnvelopePayload {
                 state: notice.state,
             },
             None => EnvelopePayload::AgentStatus {
-                status: StatusUpdate::read(payload).ok().and_then(|heard| heard.status),
+                status: StatusUpdate::read(payload).ok().and_then(|update| update.status),
             },
         },
     }

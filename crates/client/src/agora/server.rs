@@ -2,27 +2,29 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, RequestBuilder};
 use rialto_core::time::Millis;
-use rialto_protocols::agora::VERSION;
 use rialto_protocols::agora::wire::responses::{AgentEntry, DirectoryPage, HubInfo};
+use rialto_protocols::agora::{BODY_MAX, VERSION};
 use rialto_protocols::kit::ed25519::PublicKey;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::response::{self, ServerResponse};
+use super::incoming::parse_refusal;
 use crate::call::CallError;
 use crate::key::Key;
-use crate::origin_client::{self, OriginClient, parse_http_url};
+use crate::origin_client::{
+    OriginClient, Reply, add_query, join_path, parse_http_url, read_pages, with_mount,
+};
 
 /// The protocol's path below a hub's URL.
 const MOUNT: &str = "agora";
 /// Maximum size of a document, and of a page full of the longest envelopes.
 const DOCUMENT_BYTES_MAX: usize = 64 << 10;
 const PAGE_BYTES_MAX: usize = 256 << 20;
-/// Maximum number of agent pages to read.
-const PAGES_MAX: usize = 1_000;
+/// Maximum size of the response to an envelope: the longest envelope plus this much.
+const ANSWER_BYTES_MAX: usize = BODY_MAX + (64 << 10);
 /// The longest wait a hub allows.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 /// Maximum time window. No clock needs more; a server that asks for more would accept old
@@ -55,21 +57,21 @@ impl Server {
         url: &str,
         timeout: Option<Duration>,
     ) -> Result<Self, CallError> {
-        let base = mounted(parse_http_url(url)?);
-        let line = match timeout {
+        let base = with_mount(parse_http_url(url)?, MOUNT);
+        let client = match timeout {
             Some(silence) => OriginClient::with_idle_timeout(&base, silence)?,
             None => OriginClient::new(&base)?,
         };
-        let request = line.request(Method::GET, base.clone())?;
-        let about: HubInfo = ask(request, DOCUMENT_BYTES_MAX).await?;
+        let request = client.request(Method::GET, base.clone())?;
+        let about: HubInfo = fetch(request, DOCUMENT_BYTES_MAX).await?;
         if about.protocol != VERSION {
-            let told = format!("{base} uses {:?}, not {VERSION}", about.protocol);
-            return Err(CallError::Unreadable(told));
+            let other = format!("{base} uses {:?}, not {VERSION}", about.protocol);
+            return Err(CallError::Unreadable(other));
         }
-        let wrong = |bad| CallError::Unreadable(format!("its key {bad}"));
-        let key = PublicKey::from_did(&about.hub).map_err(wrong)?;
+        let invalid = |bad| CallError::unreadable(format!("its key {bad}"));
+        let key = PublicKey::from_did(&about.hub).map_err(invalid)?;
         let window = Millis(about.window_ms.clamp(1, WINDOW_MAX.0));
-        Ok(Self { client: line, base, key, did: about.hub, window, answer_timeout: timeout })
+        Ok(Self { client, base, key, did: about.hub, window, answer_timeout: timeout })
     }
 
     /// The server's key.
@@ -89,38 +91,30 @@ impl Server {
 
     /// All listed agents, or all that support a resource, best first.
     pub async fn agents(&self, resource: Option<&str>) -> Result<Vec<AgentEntry>, CallError> {
-        let (mut agents, mut cursor) = (Vec::new(), None::<String>);
-        for _ in 0..PAGES_MAX {
+        read_pages(|cursor| async move {
             let mut url = self.url(&["agents"]);
-            let pairs = [("resource", resource), ("cursor", cursor.as_deref())];
-            for (name, value) in pairs.into_iter().filter_map(|(n, value)| Some((n, value?))) {
-                url.query_pairs_mut().append_pair(name, value);
-            }
+            add_query(&mut url, [("resource", resource.map(str::to_owned)), ("cursor", cursor)]);
             let request = self.client.request(Method::GET, url)?;
-            let page: DirectoryPage = ask(request, PAGE_BYTES_MAX).await?;
-            agents.extend(page.agents);
-            match page.next_cursor {
-                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
-                _ => return Ok(agents),
-            }
-        }
-        Err(CallError::Unreadable(format!("the list has more than {PAGES_MAX} pages")))
+            let page: DirectoryPage = fetch(request, PAGE_BYTES_MAX).await?;
+            Ok((page.agents, page.next_cursor))
+        })
+        .await
     }
 
     /// The directory entry of one agent.
     pub async fn agent(&self, key: PublicKey) -> Result<AgentEntry, CallError> {
         let url = self.url(&["agents", &key.did()]);
-        ask(self.client.request(Method::GET, url)?, DOCUMENT_BYTES_MAX).await
+        fetch(self.client.request(Method::GET, url)?, DOCUMENT_BYTES_MAX).await
     }
 
     /// Posts an envelope once, to its own recipient or to the given agent, and waits at the server
     /// for the answer if wanted.
     pub(super) async fn post(
         &self,
-        envelope: &str,
+        envelope: String,
         to: Option<PublicKey>,
         wait: Duration,
-    ) -> Result<ServerResponse, CallError> {
+    ) -> Result<Reply, CallError> {
         let mut url = match to {
             Some(key) => self.url(&["agents", &key.did()]),
             None => self.url(&["envelopes"]),
@@ -133,8 +127,8 @@ impl Server {
             Some(timeout) => self.client.streaming_request(Method::POST, url)?.timeout(timeout),
             None => self.client.request(Method::POST, url)?,
         };
-        let request = request.header(CONTENT_TYPE, "application/json").body(envelope.to_owned());
-        ServerResponse::send(request).await
+        let request = request.header(CONTENT_TYPE, "application/json").body(envelope);
+        Reply::fetch(request, ANSWER_BYTES_MAX).await?.accepted(parse_refusal)
     }
 
     /// Makes a read call with an inbox token.
@@ -149,7 +143,7 @@ impl Server {
         if let Some(body) = body {
             request = request.header(CONTENT_TYPE, "application/json").body(body);
         }
-        ask(request, PAGE_BYTES_MAX).await
+        fetch(request, PAGE_BYTES_MAX).await
     }
 
     pub(super) fn client(&self) -> &OriginClient {
@@ -158,55 +152,10 @@ impl Server {
 
     /// The URL of a path below the protocol's path.
     pub(super) fn url(&self, path: &[&str]) -> Url {
-        let mut url = self.base.clone();
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(path);
-        }
-        url
+        join_path(&self.base, path)
     }
 }
 
-async fn ask<T: DeserializeOwned>(
-    request: reqwest::RequestBuilder,
-    max: usize,
-) -> Result<T, CallError> {
-    let mut answer = origin_client::send(request).await?;
-    let (status, after) = (answer.status(), crate::call::retry_after(answer.headers()));
-    let body = origin_client::read_body(&mut answer, max).await?;
-    if !status.is_success() {
-        return Err(response::parse_refusal(status, after, &body));
-    }
-    serde_json::from_slice(&body).map_err(|error| CallError::Unreadable(error.to_string()))
-}
-
-/// The URL with `/agora` at its end, and nothing after it.
-fn mounted(mut url: Url) -> Url {
-    url.set_query(None);
-    url.set_fragment(None);
-    let there = url.path().trim_end_matches('/').ends_with(&format!("/{MOUNT}"));
-    if let Ok(mut segments) = url.path_segments_mut() {
-        segments.pop_if_empty();
-        if !there {
-            segments.push(MOUNT);
-        }
-    }
-    url
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_protocol_is_found_below_an_address_or_where_it_is_said_to_be() {
-        for (given, wanted) in [
-            ("http://h:1", "http://h:1/agora"),
-            ("http://h:1/", "http://h:1/agora"),
-            ("http://h:1/agora?x#y", "http://h:1/agora"),
-            ("http://h:1/a/agora/", "http://h:1/a/agora"),
-            ("http://h:1/pagora", "http://h:1/pagora/agora"),
-        ] {
-            assert_eq!(mounted(Url::parse(given).expect(given)).as_str(), wanted);
-        }
-    }
+async fn fetch<T: DeserializeOwned>(request: RequestBuilder, max: usize) -> Result<T, CallError> {
+    Reply::fetch(request, max).await?.accepted(parse_refusal)?.json()
 }

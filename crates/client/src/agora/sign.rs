@@ -27,9 +27,9 @@ impl Identity {
         };
         let own = |name: &str| matches!(name, "protocol" | "id" | "timestamp" | "sender");
         let given = |name: &str| json.get(name).filter(|value| *value.value() != JsonValue::Null);
-        let or = |name: &str, made: String| match given(name) {
+        let or = |name: &str, default: String| match given(name) {
             Some(value) => value.raw().to_owned(),
-            None => quoted(&made),
+            None => quoted(&default),
         };
         let mut unsigned = vec![
             ("protocol".into(), or("protocol", VERSION.to_owned())),
@@ -39,7 +39,7 @@ impl Identity {
         ];
         let rest = members.iter().filter(|(name, _)| !own(name));
         unsigned.extend(rest.map(|(name, value)| (name.clone(), value.raw().to_owned())));
-        self.sealed(&object(&unsigned))
+        self.sign_object(&object(&unsigned))
     }
 
     /// `sender` with the identity's id, an empty signature, and all other members it had.
@@ -67,27 +67,28 @@ impl Identity {
         Ok(object(&members))
     }
 
-    fn sealed(&self, unsigned: &str) -> Result<String, CallError> {
-        let failed = |bad: rialto_protocols::agora::Failure| {
+    fn sign_object(&self, unsigned: &str) -> Result<String, CallError> {
+        let invalid = |bad: rialto_protocols::agora::Failure| {
             let hint = bad.hint.as_ref().map(ToString::to_string);
             let example = bad.example.map(|example| format!("write it like {example}"));
             CallError::invalid(bad.message.to_string(), hint.or(example))
         };
-        let json = envelope::read_json(unsigned.as_bytes()).map_err(failed)?;
-        let canonical = Envelope::read(&json).map_err(failed)?.canonical().to_owned();
+        let json = envelope::read_json(unsigned.as_bytes()).map_err(invalid)?;
+        let canonical = Envelope::read(&json).map_err(invalid)?.canonical().to_owned();
         let signature = base64url::encode(&self.secret().sign(canonical.as_bytes()));
         // The members are sent as given; only the signature is new.
-        Ok(with(&json, SIGNATURE, &quoted(&signature)))
+        Ok(with_member(&json, SIGNATURE, &quoted(&signature)))
     }
 }
 
 /// The text of `json` with one member replaced, and no white space between members.
-fn with(json: &Json<'_>, path: &[&str], to: &str) -> String {
+fn with_member(json: &Json<'_>, path: &[&str], to: &str) -> String {
     let (JsonValue::Object(members), [name, rest @ ..]) = (json.value(), path) else {
         return to.to_owned();
     };
     let written = members.iter().map(|(given, value)| {
-        let text = if given == name { with(value, rest, to) } else { value.raw().to_owned() };
+        let text =
+            if given == name { with_member(value, rest, to) } else { value.raw().to_owned() };
         (given.clone(), text)
     });
     object(&written.collect::<Vec<_>>())
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_filled_in_and_what_is_there_stays() {
+    fn missing_members_are_filled_in_and_others_stay() {
         let me = Identity::new(&Seed::from_bytes([1; 32]));
         let bare = me.sign_envelope(r#"{"type":"STATUS","payload":{"n":1.50}}"#).expect("signed");
         assert!(proven(&bare) && bare.contains(r#""payload":{"n":1.50}"#), "{bare}");
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn another_senders_envelope_and_nonsense_are_not_signed() {
+    fn another_senders_envelope_and_invalid_text_are_not_signed() {
         let me = Identity::new(&Seed::from_bytes([1; 32]));
         let you = Identity::new(&Seed::from_bytes([2; 32]));
         let theirs =
@@ -172,7 +173,7 @@ mod tests {
             canonical_json(text).expect("JSON"),
             r#"{"a":{"x":"é"},"b":1,"sender":{"signature":"s"}}"#
         );
-        let wanted = r#"{"a":{"x":"é"},"b":1,"sender":{"signature":""}}"#;
-        assert_eq!(signing_input(text).expect("JSON"), wanted);
+        let unsigned = r#"{"a":{"x":"é"},"b":1,"sender":{"signature":""}}"#;
+        assert_eq!(signing_input(text).expect("JSON"), unsigned);
     }
 }

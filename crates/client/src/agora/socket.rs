@@ -18,10 +18,9 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_conf
 
 use super::agent::Agent;
 use super::hello::{Profile, WelcomeResponse};
-use super::identity::new_id;
+use super::identity::{SignedEnvelope, new_id};
 use super::inbox::InboxError;
 use super::incoming::{IncomingEnvelope, TrustError};
-use super::signed_envelope::SignedEnvelope;
 use crate::call::CallError;
 use crate::clock;
 
@@ -84,8 +83,8 @@ impl Socket {
     }
 
     /// Sends an envelope; the hub's response comes as a [`Frame::Answer`].
-    pub async fn send(&mut self, sealed: &SignedEnvelope) -> Result<(), CallError> {
-        self.stream.send(Message::text(sealed.as_str())).await.map_err(broken)
+    pub async fn send(&mut self, envelope: &SignedEnvelope) -> Result<(), CallError> {
+        self.stream.send(Message::text(envelope.as_str())).await.map_err(broken)
     }
 
     /// Waits for the next frame; `None` when the connection is closed. Then open another: what was
@@ -109,22 +108,21 @@ impl Socket {
             return Ok(Frame::Envelope(Box::new(incoming)));
         }
         let incoming = IncomingEnvelope::verify_fresh(text, clock::now(), reader)?;
-        match incoming.sender == reader.hub {
-            true => Ok(Frame::Answer(Box::new(incoming))),
-            false => Err(TrustError::NoReceipt),
+        if incoming.sender != reader.hub {
+            return Err(TrustError::NoReceipt);
         }
+        Ok(Frame::Answer(Box::new(incoming)))
     }
 
     async fn hello(&mut self, profile: &Profile) -> Result<WelcomeResponse, CallError> {
         let nonce = new_id()?;
         let payload = profile.payload(&nonce, false);
         let hub = self.agent.server().key();
-        let sealed = self.agent.identity().sign(MessageType::Hello, &payload, Some(hub))?;
-        self.send(&sealed).await?;
-        let text = self.text().await;
-        let text = text
-            .ok_or_else(|| CallError::Unreadable("the server closed the connection".to_owned()))?;
-        WelcomeResponse::read(&text, &sealed, &nonce, clock::now(), self.agent.trust_context())
+        let hello = self.agent.identity().sign(MessageType::Hello, &payload, Some(hub))?;
+        self.send(&hello).await?;
+        let closed = || CallError::unreadable("the server closed the connection");
+        let text = self.text().await.ok_or_else(closed)?;
+        WelcomeResponse::read(&text, &hello, &nonce, clock::now(), self.agent.trust_context())
     }
 
     /// The next text frame.
@@ -150,5 +148,5 @@ fn is_receipt(text: &str, agent: &Agent) -> bool {
 }
 
 fn broken(error: tokio_tungstenite::tungstenite::Error) -> CallError {
-    CallError::Unreadable(format!("the WebSocket connection failed: {error}"))
+    CallError::unreadable(format!("the WebSocket connection failed: {error}"))
 }

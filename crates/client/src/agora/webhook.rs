@@ -8,10 +8,11 @@ use std::sync::{Mutex, PoisonError};
 use http::HeaderMap;
 use rialto_core::time::Timestamp;
 use rialto_protocols::agora::wire::receipt;
+use rialto_protocols::kit::ed25519::PublicKey;
 
 use super::agent::Agent;
 use super::incoming::{IncomingEnvelope, TrustContext, TrustError};
-use super::seen_messages::SeenMessages;
+use crate::recent_set::RecentSet;
 use crate::webhook_signature::WebhookSecret;
 
 /// Verifies the webhooks of a hub.
@@ -19,7 +20,8 @@ use crate::webhook_signature::WebhookSecret;
 pub struct WebhookReceiver {
     reader: TrustContext,
     secret: Option<WebhookSecret>,
-    seen: Mutex<SeenMessages>,
+    /// Envelopes that were returned, by sender and id.
+    seen: Mutex<RecentSet<(PublicKey, String)>>,
 }
 
 impl WebhookReceiver {
@@ -47,6 +49,6 @@ impl WebhookReceiver {
         let incoming =
             IncomingEnvelope::verify_receipt(text, receipt.as_deref(), None, self.reader)?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(seen.insert(incoming.sender, &incoming.id).then_some(incoming))
+        Ok(seen.insert((incoming.sender, incoming.id.clone())).then_some(incoming))
     }
 }

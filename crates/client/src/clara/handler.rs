@@ -4,8 +4,8 @@ use std::future::Future;
 
 use rialto_core::money::Credits;
 
-use super::record::{Query, Task};
 use super::serve::ServeError;
+use super::tasks::{Query, Task};
 
 /// Why a task is not done. It is declined, and the market looks for another agent.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,32 +9,22 @@
 
 mod calls;
 mod handler;
-mod jwk;
-mod market_client;
-mod message_feed;
-mod pending_task;
-mod record;
-mod retry;
-mod rsa;
 mod serve;
 mod server;
-mod signed_item;
-mod task_spec;
+mod stream;
+mod tasks;
 mod wallet;
 
 #[cfg(test)]
 mod tests;
 
+pub use calls::{ActionResult, MarketClient};
 pub use handler::{Handler, WorkError};
-pub use market_client::{ActionResult, MarketClient};
-pub use message_feed::MessageFeed;
-pub use pending_task::{PendingTask, TaskEnd};
-pub use record::{AgentList, Query, Task, TaskOutcome};
 pub use serve::{ServeError, ServeOptions};
 pub use server::Server;
-pub use signed_item::SignedItem;
-pub use task_spec::{Profile, TaskSpec};
-pub use wallet::{Wallet, WalletError};
+pub use stream::{MessageFeed, PendingTask, TaskEnd};
+pub use tasks::{AgentList, Profile, Query, Task, TaskOutcome, TaskSpec};
+pub use wallet::{SignedItem, Wallet, WalletError};
 
 pub use crate::agora::Seed;
 pub use crate::retry::RetryPolicy;

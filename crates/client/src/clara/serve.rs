@@ -14,10 +14,10 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
+use super::calls::MarketClient;
 use super::handler::Handler;
-use super::market_client::MarketClient;
-use super::message_feed::MessageFeed;
-use super::record::Query;
+use super::stream::MessageFeed;
+use super::tasks::Query;
 use crate::call::CallError;
 use job_runner::JobRunner;
 

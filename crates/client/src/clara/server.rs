@@ -1,5 +1,7 @@
 //! A market: its URL and its public data.
 
+use std::time::Duration;
+
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use rialto_protocols::clara::Action;
@@ -10,11 +12,11 @@ use serde::Deserialize;
 use serde_json::json;
 use url::Url;
 
-use super::record::{AgentList, Task, parse_tasks};
-use super::retry::with_retry;
-use super::signed_item::SignedItem;
-use crate::call::{CallError, retry_after};
-use crate::origin_client::{self, OriginClient, parse_http_url};
+use super::tasks::{AgentList, Task, parse_tasks};
+use super::wallet::SignedItem;
+use crate::call::CallError;
+use crate::json;
+use crate::origin_client::{OriginClient, Reply, add_query, join_path, parse_http_url, with_mount};
 use crate::retry::RetryPolicy;
 
 /// The protocol's path below a hub's URL.
@@ -45,13 +47,13 @@ struct About {
 impl Server {
     /// Discovers the market process at a URL, which may omit the `/clara` at its end.
     pub async fn discover(url: &str) -> Result<Self, CallError> {
-        let base = mounted(parse_http_url(url)?);
-        let line = OriginClient::new(&base)?;
-        let body = ask(line.request(Method::GET, base.clone())?, ANSWER_BYTES_MAX).await?;
-        let about: About = read(&body)?;
+        let base = with_mount(parse_http_url(url)?, MOUNT);
+        let client = OriginClient::new(&base)?;
+        let body = fetch(client.request(Method::GET, base.clone())?, ANSWER_BYTES_MAX).await?;
+        let about: About = json::parse(&body)?;
         let process = ItemId::read(&about.process)
-            .ok_or_else(|| CallError::Unreadable(format!("{:?} is not an id", about.process)))?;
-        Ok(Self { client: line, base, process, retry: RetryPolicy::default() })
+            .ok_or_else(|| CallError::unreadable(format!("{:?} is not an id", about.process)))?;
+        Ok(Self { client, base, process, retry: RetryPolicy::default() })
     }
 
     /// Sets the retry policy.
@@ -66,21 +68,21 @@ impl Server {
 
     /// Posts an item, with retries. It is counted once.
     pub async fn post(&self, item: &SignedItem) -> Result<(), CallError> {
-        let sent = with_retry(&self.retry, || async {
-            let request = self.client.request(Method::POST, self.at(&["mu"]))?;
+        let post = || async {
+            let request = self.client.request(Method::POST, self.url(&["mu"]))?;
             let request =
                 request.header(CONTENT_TYPE, "application/octet-stream").body(item.bytes.clone());
-            ask(request, ANSWER_BYTES_MAX).await
-        });
-        sent.await.map(drop)
+            fetch(request, ANSWER_BYTES_MAX).await
+        };
+        self.retry.run(min_retry_delay, post).await.map(drop)
     }
 
     /// Gets the result of a message. For a query, waits until the auction has closed.
     pub async fn result(&self, id: &str) -> Result<MessageResult, CallError> {
-        let mut url = self.at(&["cu", "result", id]);
+        let mut url = self.url(&["cu", "result", id]);
         url.query_pairs_mut().append_pair("process-id", &self.process.to_string());
-        let body = self.get(url, PAGE_BYTES_MAX).await?;
-        MessageResult::read(&body).map_err(unreadable)
+        let body = self.get(url).await?;
+        MessageResult::read(&body).map_err(CallError::unreadable)
     }
 
     /// Results after a cursor, oldest first; all of them without a cursor.
@@ -89,12 +91,14 @@ impl Server {
         after: Option<&str>,
         limit: usize,
     ) -> Result<ResultPage, CallError> {
-        self.page(&[("from", after), ("limit", Some(&limit.min(PAGE_MAX).to_string()))]).await
+        let limit = limit.min(PAGE_MAX).to_string();
+        self.page([("from", after.map(str::to_owned)), ("limit", Some(limit))]).await
     }
 
     /// The cursor of the newest result, to continue from; `None` if there is none.
     pub async fn newest_cursor(&self) -> Result<Option<String>, CallError> {
-        let page = self.page(&[("sort", Some("DESC")), ("limit", Some("1"))]).await?;
+        let page =
+            self.page([("sort", Some("DESC".to_owned())), ("limit", Some("1".to_owned()))]).await?;
         Ok(page.edges.into_iter().next().map(|edge| edge.cursor))
     }
 
@@ -114,14 +118,15 @@ impl Server {
             .text("Data", data)
             .raw("Tags", &json!(tags).to_string())
             .finish();
-        let mut url = self.at(&["cu", "dry-run"]);
+        let mut url = self.url(&["cu", "dry-run"]);
         url.query_pairs_mut().append_pair("process-id", &self.process.to_string());
-        let answer = with_retry(&self.retry, || async {
+        let post = || async {
             let request = self.client.request(Method::POST, url.clone())?;
             let request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
-            ask(request, PAGE_BYTES_MAX).await
-        });
-        MessageResult::read(&answer.await?).map_err(unreadable)
+            fetch(request, PAGE_BYTES_MAX).await
+        };
+        let body = self.retry.run(min_retry_delay, post).await?;
+        MessageResult::read(&body).map_err(CallError::unreadable)
     }
 
     /// All agents, with all their data.
@@ -136,102 +141,106 @@ impl Server {
 
     /// Fetches the list that an action returns; a hub sends a long one in parts.
     async fn fetch_list(&self, action: Action) -> Result<String, CallError> {
-        let nothing = || CallError::Unreadable(format!("{} returned no list", action.as_str()));
+        let no_list = || CallError::unreadable(format!("{} returned no list", action.as_str()));
         let (mut parts, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..PARTS_MAX {
             let next = cursor.as_deref().map(|cursor| ("Cursor", cursor));
             let tags: Vec<_> = [("Action", action.as_str())].into_iter().chain(next).collect();
-            let shown = self.dry_run("", &tags, "").await?;
-            let message = shown.messages.into_iter().next().ok_or_else(nothing)?;
+            let result = self.dry_run("", &tags, "").await?;
+            let message = result.messages.into_iter().next().ok_or_else(no_list)?;
             cursor = message.tag("Next-Cursor").map(str::to_owned);
-            parts.push(message.data.ok_or_else(nothing)?);
+            parts.push(message.data.ok_or_else(no_list)?);
             if cursor.is_none() {
-                return Ok(joined(parts));
+                return Ok(join_lists(&parts));
             }
         }
         let endless = format!("{} has more than {PARTS_MAX} parts", action.as_str());
         Err(CallError::Unreadable(endless))
     }
 
-    async fn page(&self, asked: &[(&str, Option<&str>)]) -> Result<ResultPage, CallError> {
-        let mut url = self.at(&["cu", "results", &self.process.to_string()]);
-        for (name, value) in asked {
-            if let Some(value) = value {
-                url.query_pairs_mut().append_pair(name, value);
-            }
-        }
-        ResultPage::read(&self.get(url, PAGE_BYTES_MAX).await?).map_err(unreadable)
+    async fn page(&self, query: [(&str, Option<String>); 2]) -> Result<ResultPage, CallError> {
+        let mut url = self.url(&["cu", "results", &self.process.to_string()]);
+        add_query(&mut url, query);
+        ResultPage::read(&self.get(url).await?).map_err(CallError::unreadable)
     }
 
-    async fn get(&self, url: Url, max: usize) -> Result<Vec<u8>, CallError> {
-        let asked = || async { ask(self.client.request(Method::GET, url.clone())?, max).await };
-        with_retry(&self.retry, asked).await
+    async fn get(&self, url: Url) -> Result<Vec<u8>, CallError> {
+        let get = || async {
+            fetch(self.client.request(Method::GET, url.clone())?, PAGE_BYTES_MAX).await
+        };
+        self.retry.run(min_retry_delay, get).await
     }
 
     /// The URL of a path below the protocol's path.
-    fn at(&self, path: &[&str]) -> Url {
-        let mut url = self.base.clone();
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(path);
-        }
-        url
+    fn url(&self, path: &[&str]) -> Url {
+        join_path(&self.base, path)
     }
 }
 
-async fn ask(request: RequestBuilder, max: usize) -> Result<Vec<u8>, CallError> {
-    let mut answer = origin_client::send(request).await?;
-    let (status, after) = (answer.status(), retry_after(answer.headers()));
-    let body = origin_client::read_body(&mut answer, max).await?;
-    if status.is_success() { Ok(body) } else { Err(refusal(status, after, &body)) }
+async fn fetch(request: RequestBuilder, max: usize) -> Result<Vec<u8>, CallError> {
+    Ok(Reply::fetch(request, max).await?.accepted(read_refusal)?.body)
+}
+
+/// The minimum wait before the same call can succeed; `None` if it cannot. The same item is never
+/// executed twice, and all other calls only read.
+pub(super) fn min_retry_delay(error: &CallError) -> Option<Duration> {
+    error.wait_if(|status, _, _| is_temporary(status))
+}
+
+fn is_temporary(status: u16) -> bool {
+    matches!(status, 429 | 500 | 502..=504 | 507)
 }
 
 /// Joins the parts of a list.
-fn joined(parts: Vec<String>) -> String {
+fn join_lists(parts: &[String]) -> String {
     let inner = |part: &String| {
         let list = part.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         list.map(str::trim).filter(|items| !items.is_empty()).map(str::to_owned)
     };
-    match parts.as_slice() {
+    match parts {
         [whole] => whole.clone(),
         parts => format!("[{}]", parts.iter().filter_map(inner).collect::<Vec<_>>().join(",")),
     }
 }
 
 /// Reads a refusal of a unit.
-fn refusal(status: StatusCode, retry_after: Option<std::time::Duration>, body: &[u8]) -> CallError {
+fn read_refusal(status: StatusCode, retry_after: Option<Duration>, body: &[u8]) -> CallError {
     #[derive(Deserialize)]
     struct ErrorBody {
         error: String,
     }
-    let told = serde_json::from_slice(body).map(|told: ErrorBody| told.error);
+    let message = json::parse(body).map(|body: ErrorBody| body.error);
     CallError::Refused {
         status: status.as_u16(),
         code: status.canonical_reason().unwrap_or("unknown").to_owned(),
-        message: told.unwrap_or_else(|_| "the hub refused".to_owned()),
-        retryable: matches!(status.as_u16(), 429 | 500 | 502..=504 | 507),
+        message: message.unwrap_or_else(|_| "the hub refused".to_owned()),
+        retryable: is_temporary(status.as_u16()),
         hint: None,
         retry_after,
     }
 }
 
-fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, CallError> {
-    serde_json::from_slice(body).map_err(unreadable)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::refused;
 
-fn unreadable(error: impl std::fmt::Display) -> CallError {
-    CallError::Unreadable(error.to_string())
-}
-
-/// The URL with `/clara` at its end, and nothing after it.
-fn mounted(mut url: Url) -> Url {
-    url.set_query(None);
-    url.set_fragment(None);
-    let there = url.path().trim_end_matches('/').ends_with(&format!("/{MOUNT}"));
-    if let Ok(mut segments) = url.path_segments_mut() {
-        segments.pop_if_empty();
-        if !there {
-            segments.push(MOUNT);
+    #[test]
+    fn only_temporary_errors_are_retried() {
+        for (error, again) in [
+            (refused(202, "", true, None), false),
+            (refused(400, "", false, None), false),
+            (refused(401, "", false, None), false),
+            (refused(404, "", false, None), false),
+            (refused(413, "", false, None), false),
+            (refused(429, "", false, Some(7)), true),
+            (refused(500, "", false, None), true),
+            (refused(503, "", false, Some(5)), true),
+            (refused(507, "", false, Some(30)), true),
+            (CallError::TimedOut { url: String::new() }, true),
+            (CallError::Unreadable(String::new()), false),
+        ] {
+            assert_eq!(min_retry_delay(&error).is_some(), again, "{error:?}");
         }
     }
-    url
 }

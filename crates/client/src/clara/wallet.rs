@@ -1,18 +1,35 @@
-//! A wallet: a key that signs items. The address is derived from the key.
+//! A wallet: a key that signs items. The address is derived from the key, which is an Ed25519 seed
+//! or the 4096-bit RSA key of an Arweave wallet (a JWK).
 
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::{KeyPair, KeySize};
+use aws_lc_rs::signature::{KeyPair as _, RSA_PSS_SHA256, RsaPssSaltLength, RsaSignatureEncoding};
+use bytes::Bytes;
 use rialto_protocols::kit::ans104::{BadItem, Item, ItemId, SignatureType, UnsignedItem};
 use rialto_protocols::kit::base64url;
 use rialto_protocols::kit::ed25519::SecretKey;
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::rsa::RsaKey;
-use super::signed_item::SignedItem;
 use crate::agora::Seed;
 use crate::call::CallError;
+use crate::ids;
+
+/// Length of a modulus and of a signature, in bytes.
+const LENGTH: usize = 512;
+/// Length of the DER prefix of a public key of this size: the sequence header. The header of the
+/// modulus follows, and a zero byte.
+const HEAD: usize = 4;
+const MODULUS: [u8; 5] = [0x02, 0x82, 0x02, 0x01, 0x00];
+/// The longest possible salt, as wallets on Node use it.
+static SALTED: RsaSignatureEncoding = RSA_PSS_SHA256.with_pss_salt_length(RsaPssSaltLength::Max);
+/// The only supported exponent of a key.
+const EXPONENT: [u8; 3] = [1, 0, 1];
 
 /// A key that can sign items.
 #[derive(Clone)]
@@ -80,12 +97,7 @@ impl Wallet {
         tags: &[(&str, &str)],
         data: &str,
     ) -> Result<SignedItem, CallError> {
-        let mut anchor = [0; 32];
-        let random = getrandom::fill(&mut anchor);
-        random.map_err(|error| {
-            CallError::Unreadable(format!("the system's random number generator failed: {error}"))
-        })?;
-        self.sign_with_anchor(anchor, process, tags, data)
+        self.sign_with_anchor(ids::random_bytes()?, process, tags, data)
     }
 
     /// Like `sign`, with an anchor of your own.
@@ -103,8 +115,8 @@ impl Wallet {
             data: data.as_bytes(),
         };
         let bytes = self.key.sign(&draft)?;
-        let unfit = |bad: BadItem| CallError::invalid(bad.to_string(), None);
-        let id = Item::read(&bytes).map_err(unfit)?.id();
+        let invalid = |bad: BadItem| CallError::invalid(bad.to_string(), None);
+        let id = Item::read(&bytes).map_err(invalid)?.id();
         Ok(SignedItem { id: id.to_string(), bytes: bytes.into() })
     }
 
@@ -137,5 +149,146 @@ impl WalletKey {
 impl fmt::Debug for Wallet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Wallet({})", self.address)
+    }
+}
+
+/// A signed message. Sent again, it is still the same message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedItem {
+    /// Its id.
+    pub id: String,
+    pub(super) bytes: Bytes,
+}
+
+impl SignedItem {
+    /// The item's bytes, as sent.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A key and its public half.
+#[derive(Clone)]
+struct RsaKey {
+    pair: Arc<KeyPair>,
+    owner: Arc<[u8]>,
+}
+
+impl RsaKey {
+    fn generate() -> Result<Self, CallError> {
+        let broken = || CallError::unreadable("the RSA key could not be generated");
+        let pair = KeyPair::generate(KeySize::Rsa4096).map_err(|_| broken())?;
+        Self::of(pair).ok_or_else(broken)
+    }
+
+    fn from_jwk(text: &str) -> Result<Self, WalletError> {
+        let der = Jwk::read(text)?.der()?;
+        let pair = KeyPair::from_der(&der).map_err(|_| WalletError::BadKey)?;
+        Self::of(pair).ok_or(WalletError::BadKey)
+    }
+
+    /// `None` for keys of another length.
+    fn of(pair: KeyPair) -> Option<Self> {
+        let number = pair.public_key().as_ref().get(HEAD..)?.strip_prefix(&MODULUS)?;
+        let owner = number.get(..LENGTH)?.into();
+        Some(Self { pair: Arc::new(pair), owner })
+    }
+
+    /// The modulus.
+    fn owner(&self) -> &[u8] {
+        &self.owner
+    }
+
+    /// A signature; a different one each time.
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, CallError> {
+        let mut signature = vec![0; LENGTH];
+        let signed = self.pair.sign(&SALTED, &SystemRandom::new(), message, &mut signature);
+        signed.map_err(|_| CallError::unreadable("signing with the RSA key failed"))?;
+        Ok(signature)
+    }
+}
+
+/// The numbers of a key, each in Base64Url.
+#[derive(Deserialize)]
+struct Jwk {
+    kty: String,
+    n: Option<String>,
+    e: Option<String>,
+    d: Option<String>,
+    p: Option<String>,
+    q: Option<String>,
+    dp: Option<String>,
+    dq: Option<String>,
+    qi: Option<String>,
+}
+
+impl Jwk {
+    fn read(text: &str) -> Result<Self, WalletError> {
+        let jwk: Self = serde_json::from_str(text).map_err(|_| WalletError::UnknownFormat)?;
+        if jwk.kty == "RSA" { Ok(jwk) } else { Err(WalletError::UnknownFormat) }
+    }
+
+    /// An `RSAPrivateKey` of RFC 8017: the version, which is 0, and the numbers.
+    fn der(&self) -> Result<Vec<u8>, WalletError> {
+        let named = [
+            ("n", &self.n),
+            ("e", &self.e),
+            ("d", &self.d),
+            ("p", &self.p),
+            ("q", &self.q),
+            ("dp", &self.dp),
+            ("dq", &self.dq),
+            ("qi", &self.qi),
+        ];
+        let mut numbers = integer(&[0]);
+        for (name, text) in named {
+            let bytes = text.as_ref().and_then(|text| base64url::decode(text).ok());
+            let bytes = bytes.filter(|bytes| !bytes.is_empty());
+            let bytes = bytes.ok_or(WalletError::BadMember(name))?;
+            if name == "e" && bytes != EXPONENT {
+                return Err(WalletError::BadKey);
+            }
+            numbers.extend(integer(&bytes));
+        }
+        Ok(tagged(0x30, &numbers))
+    }
+}
+
+/// A non-negative DER integer. If the first bit is set, a zero byte goes first.
+fn integer(bytes: &[u8]) -> Vec<u8> {
+    let start = bytes.iter().position(|byte| *byte != 0).unwrap_or(bytes.len() - 1);
+    let digits = &bytes[start..];
+    let sign = (digits[0] & 0x80 != 0).then_some(0);
+    let content: Vec<u8> = sign.into_iter().chain(digits.iter().copied()).collect();
+    tagged(0x02, &content)
+}
+
+/// A DER element: tag, length, content. A length up to 127 takes one byte.
+fn tagged(kind: u8, content: &[u8]) -> Vec<u8> {
+    let length = content.len();
+    let bytes = length.to_be_bytes();
+    let start = bytes.iter().position(|byte| *byte != 0).unwrap_or(bytes.len() - 1);
+    let mut out = vec![kind];
+    if length > 127 {
+        // At most eight bytes, so the count always fits.
+        out.push(0x80 | (bytes.len() - start) as u8);
+    }
+    out.extend_from_slice(&bytes[start..]);
+    out.extend_from_slice(content);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_der_wants_them() {
+        assert_eq!(integer(&[0]), [2, 1, 0]);
+        assert_eq!(integer(&[0, 0, 7]), [2, 1, 7]);
+        assert_eq!(integer(&[0x80]), [2, 2, 0, 0x80]);
+        assert_eq!(tagged(4, &[1; 127])[..2], [4, 127]);
+        assert_eq!(tagged(4, &[1; 128])[..3], [4, 0x81, 128]);
+        assert_eq!(tagged(4, &[1; 300])[..4], [4, 0x82, 1, 44]);
     }
 }

@@ -1,7 +1,8 @@
-//! An agent at a hub: its id, its key, and the messages about itself.
+//! An agent at a hub: its id, its key, its publication, and the messages about itself.
 
+use reqwest::StatusCode;
 use rialto_core::time::Timestamp;
-use rialto_protocols::openclaw::wire::answers::{ClaimRecorded, StatusTaken};
+use rialto_protocols::openclaw::wire::answers::{ClaimRecorded, Published, StatusTaken};
 use rialto_protocols::openclaw::wire::reputation::Score;
 use rialto_protocols::openclaw::wire::words::{Status, UpdateType};
 use rialto_protocols::openclaw::wire::{
@@ -9,12 +10,13 @@ use rialto_protocols::openclaw::wire::{
 };
 use uuid::Uuid;
 
-use super::published_agent::PublishedAgent;
-use super::response;
-use super::retry::RequestRetryPolicy;
-use super::server::{self, Server};
+use super::request::RequestRetryPolicy;
+use super::response::check_message;
+use super::server::{Server, new_common_fields};
 use crate::call::CallError;
 use crate::key::Key;
+use crate::origin_client::Reply;
+use crate::webhook_signature::WebhookSecret;
 
 /// An identity at a hub, with its key.
 #[derive(Clone, Debug)]
@@ -22,6 +24,19 @@ pub struct Agent {
     id: Uuid,
     server: Server,
     retry: RequestRetryPolicy,
+}
+
+/// A published identity.
+#[derive(Clone, Debug)]
+pub struct PublishedAgent {
+    /// The agent, with its current key.
+    pub agent: Agent,
+    /// Its new key, returned only once: store it. `None` for an agent that has one.
+    pub key: Option<Key>,
+    /// The secret that signs its webhooks, returned only once.
+    pub webhook_secret: Option<WebhookSecret>,
+    /// Whether the agent is new.
+    pub is_new: bool,
 }
 
 impl Agent {
@@ -36,8 +51,8 @@ impl Agent {
     }
 
     /// Sets the retry policy for requests.
-    pub fn with_retry(&self, timeout: RequestRetryPolicy) -> Self {
-        Self { retry: timeout, ..self.clone() }
+    pub fn with_retry(&self, retry: RequestRetryPolicy) -> Self {
+        Self { retry, ..self.clone() }
     }
 
     /// The agent's id.
@@ -76,7 +91,7 @@ impl Agent {
         report: ReportedStatus,
         previous: Option<Status>,
     ) -> Result<StatusTaken, CallError> {
-        let CommonMembers { correlation_id, timestamp } = server::new_common_fields()?;
+        let CommonMembers { correlation_id, timestamp } = new_common_fields()?;
         let update = StatusUpdate {
             agent_id: self.id,
             report,
@@ -85,8 +100,8 @@ impl Agent {
             timestamp,
         };
         let text = update.write();
-        response::check_message::<StatusUpdate>(&text)?;
-        self.server.post(self.server.url(&["status"]), text).await?.value()
+        check_message::<StatusUpdate>(&text)?;
+        self.server.post(self.server.url(&["status"]), text).await?.json()
     }
 
     /// Claims a reputation, which the hub shows next to its own figures. A [`super::Presence`] does
@@ -99,7 +114,7 @@ impl Agent {
         metrics: ReputationMetrics,
         at: Timestamp,
     ) -> Result<ClaimRecorded, CallError> {
-        let CommonMembers { correlation_id, timestamp } = server::new_common_fields()?;
+        let CommonMembers { correlation_id, timestamp } = new_common_fields()?;
         let update = ReputationUpdate {
             agent_id: self.id,
             update_type,
@@ -111,7 +126,29 @@ impl Agent {
             timestamp,
         };
         let text = update.write();
-        response::check_message::<ReputationUpdate>(&text)?;
-        self.server.post(self.server.url(&["reputation"]), text).await?.value()
+        check_message::<ReputationUpdate>(&text)?;
+        self.server.post(self.server.url(&["reputation"]), text).await?.json()
+    }
+}
+
+impl PublishedAgent {
+    /// Parses the response of `server` to the identity of `id`.
+    pub(super) fn read(server: &Server, id: Uuid, reply: &Reply) -> Result<Self, CallError> {
+        let published: Published = reply.json()?;
+        if published.agent_id.parse() != Ok(id) {
+            return Err(CallError::unreadable("it is about another agent"));
+        }
+        let key = published.api_key.map(Key::new);
+        let server = key.as_ref().map_or(server.clone(), |key| server.with_key(key.clone()));
+        let secret = published.webhook_secret.as_deref().map(WebhookSecret::read);
+        if secret == Some(None) {
+            return Err(CallError::unreadable("its webhook secret is not valid"));
+        }
+        Ok(Self {
+            agent: Agent::with_server(server, id),
+            key,
+            webhook_secret: secret.flatten(),
+            is_new: reply.status == StatusCode::CREATED,
+        })
     }
 }

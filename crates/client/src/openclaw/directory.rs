@@ -7,11 +7,11 @@ use rialto_protocols::openclaw::wire::{self, ReputationUpdate, StatusUpdate};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::response::parse_message;
 use super::server::Server;
 use crate::call::CallError;
-
-/// Maximum number of agent pages to read.
-const PAGES_MAX: usize = 1_000;
+use crate::json;
+use crate::origin_client::{add_query, read_pages};
 
 /// Which agents to list; an empty filter matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,36 +59,29 @@ impl ListedAgent {
     }
 
     fn read(raw: Box<RawValue>) -> Result<Self, CallError> {
-        let entry = serde_json::from_str(raw.get());
-        Ok(Self { entry: entry.map_err(|error| CallError::Unreadable(error.to_string()))?, raw })
+        Ok(Self { entry: json::parse(raw.get().as_bytes())?, raw })
     }
 }
 
 impl AgentFilter {
-    fn pairs(&self) -> Vec<(&'static str, String)> {
-        let all = [
+    fn query(&self) -> [(&'static str, Option<String>); 4] {
+        [
             ("capability", self.capability.clone()),
             ("category", self.category.map(|category| category.to_string())),
             ("status", self.status.map(|status| status.to_string())),
             ("limit", self.limit.map(|limit| limit.to_string())),
-        ];
-        all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+        ]
     }
 }
 
 impl Server {
     /// All agents that match a filter.
     pub async fn agents(&self, filter: &AgentFilter) -> Result<Vec<ListedAgent>, CallError> {
-        let (mut agents, mut cursor) = (Vec::new(), None::<String>);
-        for _ in 0..PAGES_MAX {
+        read_pages(|cursor| async move {
             let page = self.agents_page(filter, cursor.as_deref()).await?;
-            agents.extend(page.agents);
-            match page.next_cursor {
-                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
-                _ => return Ok(agents),
-            }
-        }
-        Err(CallError::Unreadable(format!("the list has more than {PAGES_MAX} pages")))
+            Ok((page.agents, page.next_cursor))
+        })
+        .await
     }
 
     /// One page of agents: the first, or the one at a cursor.
@@ -98,34 +91,33 @@ impl Server {
         cursor: Option<&str>,
     ) -> Result<AgentPage, CallError> {
         let mut url = self.url(&["agents"]);
-        let cursor = cursor.map(|cursor| ("cursor", cursor.to_owned()));
-        url.query_pairs_mut().extend_pairs(filter.pairs().into_iter().chain(cursor));
-        let page: directory::Page = self.get(url).await?.value()?;
+        let cursor = ("cursor", cursor.map(str::to_owned));
+        add_query(&mut url, filter.query().into_iter().chain([cursor]));
+        let page: directory::Page = self.get(url).await?.json()?;
         let agents = page.agents.into_iter().map(ListedAgent::read).collect::<Result<_, _>>()?;
         Ok(AgentPage { agents, next_cursor: page.next_cursor })
     }
 
     /// One agent.
     pub async fn agent(&self, id: Uuid) -> Result<ListedAgent, CallError> {
-        ListedAgent::read(self.get(self.url(&["agents", &id.to_string()])).await?.value()?)
+        ListedAgent::read(self.get(self.url(&["agents", &id.to_string()])).await?.json()?)
     }
 
     /// The last status an agent reported.
     pub async fn status(&self, id: Uuid) -> Result<StatusUpdate, CallError> {
-        self.get(self.url(&["agents", &id.to_string(), "status"])).await?.message()
+        parse_message(&self.get(self.url(&["agents", &id.to_string(), "status"])).await?.body)
     }
 
     /// The reputation of an agent.
     pub async fn reputation(&self, id: Uuid) -> Result<ReputationView, CallError> {
-        let answer = self.get(self.url(&["agents", &id.to_string(), "reputation"])).await?;
-        ReputationView::read(&answer.text)
+        let reply = self.get(self.url(&["agents", &id.to_string(), "reputation"])).await?;
+        ReputationView::read(&reply.body)
     }
 }
 
 impl ReputationView {
-    fn read(text: &str) -> Result<Self, CallError> {
-        let unreadable = |bad: ijson::JsonError| CallError::Unreadable(bad.to_string());
-        let json = ijson::read(text.as_bytes()).map_err(unreadable)?;
+    fn read(text: &[u8]) -> Result<Self, CallError> {
+        let json = ijson::read(text).map_err(CallError::unreadable)?;
         // Before the first finished collaboration the hub has no score, so the message is
         // incomplete.
         let of = |json| wire::from_json::<ReputationUpdate>(json).ok().map(|message| message.body);
@@ -149,20 +141,23 @@ mod tests {
     #[test]
     fn a_reputation_is_the_hubs_and_the_agents_own() {
         let (hub, own) = (update("0.9"), update("1.0"));
-        let reputed =
-            ReputationView::read(&format!(r#"{{{hub},"claimed":{{{own}}}}}"#)).expect("JSON");
-        assert_eq!(reputed.by_hub.map(|update| update.score.text()).as_deref(), Some("0.9"));
-        assert_eq!(reputed.claimed.map(|update| update.score.text()).as_deref(), Some("1.0"));
-        let none = ReputationView::read(&format!(r#"{{{},"claimed":null}}"#, update("null")));
-        assert_eq!(none.expect("JSON"), ReputationView { by_hub: None, claimed: None });
-        assert!(ReputationView::read("<html>").is_err());
+        let text = format!(r#"{{{hub},"claimed":{{{own}}}}}"#);
+        let reputation = ReputationView::read(text.as_bytes()).expect("JSON");
+        assert_eq!(reputation.by_hub.map(|update| update.score.text()).as_deref(), Some("0.9"));
+        assert_eq!(reputation.claimed.map(|update| update.score.text()).as_deref(), Some("1.0"));
+        let text = format!(r#"{{{},"claimed":null}}"#, update("null"));
+        let none = ReputationView::read(text.as_bytes()).expect("JSON");
+        assert_eq!(none, ReputationView { by_hub: None, claimed: None });
+        assert!(ReputationView::read(b"<html>").is_err());
     }
 
     #[test]
     fn a_filter_asks_only_for_what_it_names() {
-        assert!(AgentFilter::default().pairs().is_empty());
-        let some =
+        assert!(AgentFilter::default().query().iter().all(|(_, value)| value.is_none()));
+        let filter =
             AgentFilter { status: Some(Status::Idle), limit: Some(7), ..AgentFilter::default() };
-        assert_eq!(some.pairs(), [("status", "idle".to_owned()), ("limit", "7".to_owned())]);
+        let mut url = url::Url::parse("http://h/agents").expect("a URL");
+        add_query(&mut url, filter.query());
+        assert_eq!(url.query(), Some("status=idle&limit=7"));
     }
 }

@@ -59,14 +59,14 @@ pub(super) fn read(name: &str, body: &str) -> Option<Result<Event, String>> {
     let event = match name {
         stream::Event::Connected => Ok(Event::Connected),
         stream::Event::Request => IncomingRequest::read(&json).map(Box::new).map(Event::Request),
-        stream::Event::Response => said(&json).map(Event::Response),
+        stream::Event::Response => message(&json).map(Event::Response),
         stream::Event::Result => wire::from_json(&json).map(Box::new).map(Event::Result),
         stream::Event::Cancelled => Ok(Event::Cancelled(Cancellation {
             collaboration_id: id(&json, "collaboration_id"),
             request_id: id(&json, "request_id"),
         })),
-        stream::Event::Status => said(&json).map(Event::Status),
-        stream::Event::Reputation => said(&json).map(Event::Reputation),
+        stream::Event::Status => message(&json).map(Event::Status),
+        stream::Event::Reputation => message(&json).map(Event::Reputation),
     };
     Some(event.map_err(|bad| format!("invalid {name} event: {}", bad.message)))
 }
@@ -84,7 +84,7 @@ impl IncomingRequest {
     }
 }
 
-fn said<T: MessageBody>(json: &Json<'_>) -> Result<Box<T>, Failure> {
+fn message<T: MessageBody>(json: &Json<'_>) -> Result<Box<T>, Failure> {
     wire::from_json(json).map(|message| Box::new(message.body))
 }
 
@@ -98,18 +98,18 @@ fn id(json: &Json<'_>, name: &str) -> Option<Uuid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rialto_protocols::openclaw::Kind as Sort;
+    use rialto_protocols::openclaw::Kind;
 
     const ID: Uuid = Uuid::from_u128(0x220e_8400_e29b_41d4_a716_4466_5544_0012);
 
     fn request(more: &str) -> Result<Event, String> {
-        let body = Sort::Request.example();
+        let body = Kind::Request.example();
         let body = format!("{}{more}}}", &body[..body.len() - 1]);
         read("collaboration_request", &body).expect("a known event")
     }
 
     #[test]
-    fn a_request_says_whether_it_is_accepted_or_waits_and_for_whom() {
+    fn a_request_says_whether_it_is_accepted_or_waits_for_approval() {
         for (more, id, accepted, waits) in [
             (format!(r#","collaboration_id":"{ID}","accepted":true"#), Some(ID), true, false),
             (r#","accepted":false"#.to_owned(), None, false, false),
@@ -127,19 +127,19 @@ mod tests {
     #[test]
     fn every_message_is_read_by_the_name_of_its_event() {
         for (kind, name) in [
-            (Sort::Status, "status_update"),
-            (Sort::Reputation, "reputation_update"),
-            (Sort::Response, "collaboration_response"),
-            (Sort::Result, "collaboration_result"),
+            (Kind::Status, "status_update"),
+            (Kind::Reputation, "reputation_update"),
+            (Kind::Response, "collaboration_response"),
+            (Kind::Result, "collaboration_result"),
         ] {
             assert!(matches!(read(name, kind.example()), Some(Ok(_))), "{name}");
             assert!(matches!(read(name, "{}"), Some(Err(_))), "{name}");
         }
-        let cancelled = read("collaboration_cancelled", Sort::Result.example());
+        let cancelled = read("collaboration_cancelled", Kind::Result.example());
         assert!(matches!(cancelled, Some(Ok(Event::Cancelled(cancelled)))
             if cancelled.collaboration_id == Some(ID) && cancelled.request_id.is_some()));
         assert_eq!(read("connected", "{}"), Some(Ok(Event::Connected)));
-        assert_eq!(read("of another time", "{}"), None);
+        assert_eq!(read("of another version", "{}"), None);
         assert!(matches!(read("connected", "<html>"), Some(Err(_))));
     }
 }

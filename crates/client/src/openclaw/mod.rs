@@ -14,38 +14,29 @@ mod event;
 mod handler;
 mod presence;
 mod profile;
-mod published_agent;
-mod recent_set;
 mod request;
-mod request_spec;
 mod response;
-mod retry;
 mod serve;
 mod server;
 mod stream;
-mod wait;
 pub mod webhook;
 
 #[cfg(test)]
 mod tests;
 
-use crate::ids;
-
-pub use agent::Agent;
-pub use collaboration::{Collaboration, CollaborationFilter, CollaborationPage};
+pub use agent::{Agent, PublishedAgent};
+pub use collaboration::{
+    Collaboration, CollaborationFilter, CollaborationPage, PendingRequest, RequestEnd,
+};
 pub use directory::{AgentFilter, AgentPage, ListedAgent, ReputationView};
 pub use event::{Cancellation, Event, IncomingRequest};
 pub use handler::{Decision, Handler, Job, ServeError, WorkError};
 pub use presence::{BusyGuard, FinishedCollaboration, Presence, PresenceOptions, WorkHistory};
 pub use profile::{Profile, Skill};
-pub use published_agent::PublishedAgent;
-pub use request::RequestReply;
-pub use request_spec::RequestSpec;
-pub use retry::RequestRetryPolicy;
+pub use request::{RequestReply, RequestRetryPolicy, RequestSpec};
 pub use serve::ServeOptions;
 pub use server::Server;
 pub use stream::{EventStream, StreamError, WatchScope};
-pub use wait::{PendingRequest, RequestEnd};
 
 pub use crate::key::Key;
 pub use crate::retry::RetryPolicy;

@@ -9,9 +9,9 @@ use rialto_protocols::openclaw::wire::{
 };
 use uuid::Uuid;
 
-use super::{ids, response};
+use super::response::check_message;
 use crate::call::CallError;
-use crate::clock;
+use crate::{clock, ids};
 
 /// The default agent version.
 const AGENT_VERSION: &str = "1.0.0";
@@ -97,8 +97,8 @@ impl Skill {
     fn build(self) -> Result<PublishedCapability, CallError> {
         let schema = |which: &str, text: Option<String>| {
             let compiled = text.map(|text| Schema::compile(&text)).transpose();
-            let wrong = |bad| format!("invalid {which} schema of {}: {bad}", self.id);
-            compiled.map_err(|bad| CallError::invalid(wrong(bad), None))
+            let message = |bad| format!("invalid {which} schema of {}: {bad}", self.id);
+            compiled.map_err(|bad| CallError::invalid(message(bad), None))
         };
         let (input, output) = (schema("input", self.input)?, schema("output", self.output)?);
         Ok(PublishedCapability {
@@ -173,12 +173,8 @@ impl Profile {
 
     /// Builds the identity, checked like at the hub.
     pub fn build(self) -> Result<Identity, CallError> {
-        let agent_id = match self.agent_id {
-            Some(id) => id,
-            None => ids::random_id()?,
-        };
         let identity = Identity {
-            agent_id,
+            agent_id: self.agent_id.map_or_else(ids::random_id, Ok)?,
             agent_name: self.name,
             version: self.version,
             spec_version: Some(rialto_protocols::openclaw::VERSION.to_owned()),
@@ -194,7 +190,7 @@ impl Profile {
             endpoint: self.endpoint,
             response_mode: self.mode,
         };
-        response::check_message(&identity.write())
+        check_message(&identity.write())
     }
 }
 
@@ -230,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_hub_would_refuse_is_refused_at_home() {
+    fn an_identity_that_the_hub_would_refuse_is_not_built() {
         for bad in [
             Profile::new("echo").skill(skill()),
             Profile::new("chimera-echo"),

@@ -6,7 +6,6 @@
 
 mod dispatcher;
 mod job_runner;
-mod retry_forever;
 mod unfinished;
 
 use std::future::Future;

@@ -9,7 +9,7 @@ use http::HeaderMap;
 use rialto_core::time::Timestamp;
 
 use super::event::{self, Event};
-use super::recent_set::RecentSet;
+use crate::recent_set::RecentSet;
 use crate::webhook_signature::{ID_HEADER, VerifyError, WebhookSecret};
 
 /// Header with the name of the event.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::decimals;
-use super::server::Server;
+use super::server::{Call, Server};
 use crate::call::CallError;
 use crate::{clock, ids};
 
@@ -125,7 +125,7 @@ impl Server {
         let grant = grant.map(|grant| grant.to_text(DECIMALS));
         let body = ObjectWriter::new().text("owner_id", owner);
         let body = body.maybe_raw("initial_balance", grant.as_deref()).finish();
-        self.post_idempotent(self.url(&["accounts"]), Some(body)).await
+        self.call(Call::post_idempotent(self.url(&["accounts"]), Some(body))?).await
     }
 
     /// The account of an owner. Needs a key of that owner or of an operator.

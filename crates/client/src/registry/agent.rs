@@ -54,9 +54,9 @@ impl Agent {
     ) -> Result<Self, CallError> {
         let mut registration = Registration::new(name, owner);
         for skill in skills {
-            let wrong =
+            let invalid =
                 |why| CallError::invalid(format!("the price of {} {why}", skill.name), None);
-            let price = Credits::parse(skill.price, DECIMALS).map_err(wrong)?;
+            let price = Credits::parse(skill.price, DECIMALS).map_err(invalid)?;
             registration = registration
                 .skill(SkillListing::new(skill.name, price).description(skill.description));
         }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::decimals;
 use super::server::Server;
 use crate::call::CallError;
+use crate::origin_client::add_query;
 
 /// Which agents to find.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,17 +179,16 @@ impl Search {
         self
     }
 
-    fn pairs(&self) -> Vec<(&'static str, String)> {
+    fn query(&self) -> [(&'static str, Option<String>); 6] {
         let score = |score: Score| Credits::from_micros(score.millionths()).to_text(1);
-        let given = [
+        [
             ("skill", Some(self.skill.clone())),
             ("min_reputation", self.min_reputation.map(score)),
             ("max_cost", self.max_cost.map(|cost| cost.to_text(DECIMALS))),
             ("min_jobs", self.min_jobs.map(|jobs| jobs.to_string())),
             ("limit", self.limit.map(|limit| limit.to_string())),
             ("offset", self.offset.map(|offset| offset.to_string())),
-        ];
-        given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+        ]
     }
 }
 
@@ -196,7 +196,7 @@ impl Server {
     /// Finds agents by skill, best first.
     pub async fn discover(&self, search: &Search) -> Result<AgentPage, CallError> {
         let mut url = self.url(&["discover"]);
-        url.query_pairs_mut().extend_pairs(search.pairs());
+        add_query(&mut url, search.query());
         self.get(url).await
     }
 

@@ -25,15 +25,10 @@
 
 mod accounts;
 mod agent;
-mod decimals;
 pub mod direct;
 mod discover;
-mod job_snapshot;
-mod job_spec;
 mod jobs;
-mod json_object;
 mod register;
-mod retry;
 mod server;
 
 pub use accounts::{Account, Transfer, TransferReceipt};
@@ -41,9 +36,9 @@ pub use agent::{Agent, Skill, WorkOutcome};
 pub use discover::{
     AgentPage, Health, ListedAgent, ListedSkill, Reputation, Search, SkillList, SkillPrice, Stats,
 };
-pub use job_snapshot::{JobOutcome, JobSnapshot};
-pub use job_spec::{JobRequest, JobSpec};
-pub use jobs::{FetchedJob, JobResult, ResultReceipt};
+pub use jobs::{
+    FetchedJob, JobOutcome, JobRequest, JobResult, JobSnapshot, JobSpec, ResultReceipt,
+};
 pub use register::{RegisteredAgent, Registration, SkillListing};
 pub use server::Server;
 
@@ -52,3 +47,35 @@ pub use crate::retry::RetryPolicy;
 pub use rialto_core::money::Credits;
 pub use rialto_core::reputation::Score;
 pub use uuid::Uuid;
+
+/// Amounts and scores in responses, parsed digit by digit and never through a float.
+mod decimals {
+    use rialto_core::money::Credits;
+    use rialto_core::reputation::Score;
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde_json::value::RawValue;
+
+    /// Maximum number of decimals; the protocol writes two.
+    const DECIMALS: usize = 6;
+
+    /// An amount.
+    pub(super) fn credits<'de, D: Deserializer<'de>>(from: D) -> Result<Credits, D::Error> {
+        let digits = Box::<RawValue>::deserialize(from)?;
+        Credits::parse(digits.get(), DECIMALS).map_err(|why| D::Error::custom(format!("it {why}")))
+    }
+
+    /// An amount, if there is one.
+    pub(super) fn optional_credits<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Credits>, D::Error> {
+        let digits = Option::<Box<RawValue>>::deserialize(from)?;
+        let parse = |digits: Box<RawValue>| Credits::parse(digits.get(), DECIMALS);
+        digits.map(parse).transpose().map_err(|why| D::Error::custom(format!("it {why}")))
+    }
+
+    /// A score from 0 to 100.
+    pub(super) fn score<'de, D: Deserializer<'de>>(from: D) -> Result<Score, D::Error> {
+        // Not money, but parsed the same way: decimal text into exact millionths.
+        credits(from).map(|exact| Score::from_millionths(exact.micros()))
+    }
+}

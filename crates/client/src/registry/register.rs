@@ -3,17 +3,20 @@
 use reqwest::Method;
 use rialto_core::money::Credits;
 use rialto_core::reputation::Score;
+use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::object::ObjectWriter;
 use rialto_protocols::kit::rfc3339;
 use rialto_protocols::registry::wire::{DECIMALS, RegisterBody, VERSION};
 use serde::Deserialize;
 use uuid::Uuid;
 
+use super::decimals;
 use super::server::{Call, Server};
-use super::{decimals, json_object};
 use crate::call::CallError;
 use crate::clock;
+use crate::json::check_object;
 use crate::key::Key;
+use crate::origin_client::refusal_from_body;
 use crate::webhook_signature::WebhookSecret;
 
 /// One skill of an agent, with its price.
@@ -141,8 +144,8 @@ impl Registration {
 
     fn write(&self) -> Result<String, CallError> {
         for offer in &self.skills {
-            json_object::check_object("the input schema", &offer.input)?;
-            json_object::check_object("the output schema", &offer.output)?;
+            check_object("the input schema", &offer.input)?;
+            check_object("the output schema", &offer.output)?;
         }
         let offers: Vec<_> = self.skills.iter().map(SkillListing::write).collect();
         let body = ObjectWriter::new()
@@ -153,15 +156,11 @@ impl Registration {
             .raw("skills", &format!("[{}]", offers.join(",")))
             .text("version", VERSION)
             .text("timestamp_utc", &rfc3339::format_seconds(clock::now()));
-        let body = match self.rotate_key {
-            true => body.flag("rotate_key", true).finish(),
-            false => body.finish(),
-        };
+        let body = if self.rotate_key { body.flag("rotate_key", true) } else { body }.finish();
         // Checked like at the hub, so that an invalid one is not sent.
-        let wrong = |bad: rialto_protocols::kit::fields::Malformed| {
-            CallError::invalid(bad.message, Some(format!("see {}", bad.field)))
-        };
-        RegisterBody::read(body.as_bytes()).map(|_| body).map_err(wrong)
+        let invalid =
+            |bad: Malformed| CallError::invalid(bad.message, Some(format!("see {}", bad.field)));
+        RegisterBody::read(body.as_bytes()).map(|_| body).map_err(invalid)
     }
 }
 
@@ -172,11 +171,9 @@ impl Server {
         &self,
         registration: &Registration,
     ) -> Result<RegisteredAgent, CallError> {
-        let (url, body) = (self.url(&["register"]), Some(registration.write()?));
-        let reply = self
-            .call_once(&Call { method: Method::POST, url, body, idempotency_key: None })
-            .await?;
-        let wire: RegisterResponse = reply.value()?;
+        let call = Call::post(self.url(&["register"]), registration.write()?);
+        let reply = self.call_once(&call).await?.accepted(refusal_from_body)?;
+        let wire: RegisterResponse = reply.json()?;
         let key = wire.api_key.map(Key::new);
         let server = key.clone().map_or_else(|| self.clone(), |key| self.with_key(key));
         let secret = wire.webhook_secret.as_deref().and_then(WebhookSecret::read);
@@ -193,11 +190,7 @@ impl Server {
     /// Unregisters an agent, with its own key or an operator's. `false` if it was not there.
     pub async fn unregister(&self, agent_id: Uuid) -> Result<bool, CallError> {
         let url = self.url(&["agents", &agent_id.to_string()]);
-        let call = Call { method: Method::DELETE, url, body: None, idempotency_key: None };
-        let gone = super::retry::with_retry(self.retry(), || async {
-            self.call_once(&call).await?.value()
-        });
-        match gone.await {
+        match self.call(Call { method: Method::DELETE, ..Call::get(url) }).await {
             Ok(UnregisterResponse {}) => Ok(true),
             Err(CallError::Refused { status: 404, .. }) => Ok(false),
             Err(error) => Err(error),

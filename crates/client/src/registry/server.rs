@@ -1,5 +1,6 @@
-//! A hub at a URL: its paths and calls to it.
+//! A hub at a URL: its paths, calls to it, and which of them are retried.
 
+use std::future::Future;
 use std::time::Duration;
 
 use reqwest::Method;
@@ -8,17 +9,16 @@ use serde::de::DeserializeOwned;
 use url::Url;
 use uuid::Uuid;
 
-use super::retry::with_retry;
-use crate::call::{CallError, Hub, retry_after};
+use crate::call::{CallError, Hub};
 use crate::ids;
 use crate::key::Key;
-use crate::origin_client::{self, OriginClient, join_path, parse_http_url, with_mount};
+use crate::origin_client::{self, OriginClient, Reply, join_path, parse_http_url, with_mount};
 use crate::retry::RetryPolicy;
 
 /// The protocol's path below a hub's URL.
 const MOUNT: &str = "registry";
 /// Maximum response size: a full page of agents, or fifty jobs of the longest kind.
-const ANSWER_BYTES_MAX: usize = 64 << 20;
+pub(super) const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// Header that makes a repeated call idempotent.
 const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 
@@ -32,13 +32,6 @@ pub struct Server {
     client: OriginClient,
     base: Url,
     retry: RetryPolicy,
-}
-
-/// The body of a response, whatever its status.
-pub(super) struct ServerResponse {
-    pub(super) status: u16,
-    pub(super) retry_after: Option<Duration>,
-    pub(super) body: Vec<u8>,
 }
 
 /// A request and its idempotency key.
@@ -75,11 +68,6 @@ impl Server {
         Self { retry, ..self.clone() }
     }
 
-    /// The retry policy.
-    pub(super) fn retry(&self) -> RetryPolicy {
-        self.retry
-    }
-
     /// The URL of a path below the protocol's path.
     pub(super) fn url(&self, path: &[&str]) -> Url {
         join_path(&self.base, path)
@@ -87,8 +75,7 @@ impl Server {
 
     /// Makes a read call, with retries.
     pub(super) async fn get<T: DeserializeOwned>(&self, url: Url) -> Result<T, CallError> {
-        let call = Call { method: Method::GET, url, body: None, idempotency_key: None };
-        with_retry(self.retry, || async { self.call_once(&call).await?.value() }).await
+        self.call(Call::get(url)).await
     }
 
     /// Sends a request that has its own id, with retries.
@@ -97,56 +84,84 @@ impl Server {
         url: Url,
         body: String,
     ) -> Result<T, CallError> {
-        let call = Call { method: Method::POST, url, body: Some(body), idempotency_key: None };
-        with_retry(self.retry, || async { self.call_once(&call).await?.value() }).await
+        self.call(Call::post(url, body)).await
     }
 
-    /// Sends a request without an id, under a new idempotency key.
-    pub(super) async fn post_idempotent<T: DeserializeOwned>(
+    /// Makes an idempotent call, with retries.
+    pub(super) async fn call<T: DeserializeOwned>(&self, call: Call) -> Result<T, CallError> {
+        self.retry_call(|| async {
+            self.call_once(&call).await?.accepted(origin_client::refusal_from_body)?.json()
+        })
+        .await
+    }
+
+    /// Repeats a call for as long as its errors are temporary and attempts are left.
+    pub(super) async fn retry_call<T, F: Future<Output = Result<T, CallError>>>(
         &self,
-        url: Url,
-        body: Option<String>,
+        call: impl FnMut() -> F,
     ) -> Result<T, CallError> {
-        let call =
-            Call { method: Method::POST, url, body, idempotency_key: Some(ids::random_id()?) };
-        with_retry(self.retry, || async { self.call_once(&call).await?.value() }).await
+        self.retry.run(min_retry_delay, call).await
     }
 
     /// Makes a call, once.
-    pub(super) async fn call_once(&self, call: &Call) -> Result<ServerResponse, CallError> {
+    pub(super) async fn call_once(&self, call: &Call) -> Result<Reply, CallError> {
         let mut request = self.client.request(call.method.clone(), call.url.clone())?;
         if let Some(body) = &call.body {
             request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
         }
-        if let Some(once) = call.idempotency_key {
-            request = request.header(IDEMPOTENCY_HEADER, once.to_string());
+        if let Some(key) = call.idempotency_key {
+            request = request.header(IDEMPOTENCY_HEADER, key.to_string());
         }
-        ServerResponse::of(request).await
+        Reply::fetch(request, ANSWER_BYTES_MAX).await
     }
 }
 
-impl ServerResponse {
-    /// Sends a request and reads the whole response.
-    pub(super) async fn of(request: reqwest::RequestBuilder) -> Result<Self, CallError> {
-        let mut answer = origin_client::send(request).await?;
-        let (status, after) = (answer.status().as_u16(), retry_after(answer.headers()));
-        let body = origin_client::read_body(&mut answer, ANSWER_BYTES_MAX).await?;
-        Ok(Self { status, retry_after: after, body })
+impl Call {
+    /// A read call.
+    pub(super) fn get(url: Url) -> Self {
+        Self { method: Method::GET, url, body: None, idempotency_key: None }
     }
 
-    /// The parsed response, or its refusal.
-    pub(super) fn value<T: DeserializeOwned>(&self) -> Result<T, CallError> {
-        if !(200..300).contains(&self.status) {
-            return Err(self.refusal());
-        }
-        serde_json::from_slice(&self.body).map_err(|why| CallError::Unreadable(why.to_string()))
+    /// A request with a body that has its own id.
+    pub(super) fn post(url: Url, body: String) -> Self {
+        Self { method: Method::POST, url, body: Some(body), idempotency_key: None }
     }
 
-    /// The refusal in this response.
-    pub(super) fn refusal(&self) -> CallError {
-        match reqwest::StatusCode::from_u16(self.status) {
-            Ok(status) => origin_client::refusal_from_body(status, self.retry_after, &self.body),
-            Err(_) => CallError::Unreadable(format!("{} is not an HTTP status", self.status)),
+    /// A request without an id, under a new idempotency key.
+    pub(super) fn post_idempotent(url: Url, body: Option<String>) -> Result<Self, CallError> {
+        let idempotency_key = Some(ids::random_id()?);
+        Ok(Self { method: Method::POST, url, body, idempotency_key })
+    }
+}
+
+/// The minimum wait before the same call can succeed; `None` if it cannot.
+pub(super) fn min_retry_delay(error: &CallError) -> Option<Duration> {
+    error.wait_if(|status, code, retryable| {
+        // A proxy in between does not use the protocol's codes.
+        retryable || matches!(status, 502..=504) && code == "unknown"
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::refused;
+
+    #[test]
+    fn only_what_the_protocol_calls_retryable_is_retried() {
+        for (error, again) in [
+            (refused(503, "AGENT_OFFLINE", true, None), true),
+            (refused(429, "RATE_LIMITED", true, None), true),
+            (refused(409, "CONFLICT", true, None), true),
+            (refused(409, "CONFLICT", false, None), false),
+            (refused(402, "BUDGET_INSUFFICIENT", false, None), false),
+            (refused(502, "EXECUTION_ERROR", false, None), false),
+            (refused(502, "unknown", false, None), true),
+            (refused(500, "unknown", false, None), false),
+            (CallError::TimedOut { url: String::new() }, true),
+            (CallError::Unreadable(String::new()), false),
+        ] {
+            assert_eq!(min_retry_delay(&error).is_some(), again, "{error:?}");
         }
     }
 }

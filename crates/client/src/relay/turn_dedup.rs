@@ -24,7 +24,7 @@ pub(super) struct TurnDedup {
 
 #[derive(Debug, Default)]
 struct SeenTurns {
-    taken: HashMap<TurnDigest, Arc<OnceCell<()>>>,
+    seen: HashMap<TurnDigest, Arc<OnceCell<()>>>,
     oldest_first: VecDeque<TurnDigest>,
 }
 
@@ -35,19 +35,19 @@ impl TurnDedup {
         sender: &str,
         contents: &EnvelopeContents,
     ) -> Option<Arc<OnceCell<()>>> {
-        let name = turn_digest(sender, contents)?;
+        let digest = turn_digest(sender, contents)?;
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(turn) = turns.taken.get(&name) {
+        if let Some(turn) = turns.seen.get(&digest) {
             return Some(Arc::clone(turn));
         }
-        if turns.taken.len() >= TURNS_MAX
+        if turns.seen.len() >= TURNS_MAX
             && let Some(oldest) = turns.oldest_first.pop_front()
         {
-            turns.taken.remove(&oldest);
+            turns.seen.remove(&oldest);
         }
         let turn = Arc::<OnceCell<()>>::default();
-        turns.taken.insert(name, Arc::clone(&turn));
-        turns.oldest_first.push_back(name);
+        turns.seen.insert(digest, Arc::clone(&turn));
+        turns.oldest_first.push_back(digest);
         Some(turn)
     }
 }
@@ -55,9 +55,9 @@ impl TurnDedup {
 /// A digest of a turn and its content: another text under the same number is another message.
 pub(super) fn turn_digest(sender: &str, contents: &EnvelopeContents) -> Option<TurnDigest> {
     let (conversation, turn) = (contents.conversation_id.as_deref()?, contents.turn_number?);
-    let said =
-        serde_json::to_vec(&(sender, conversation, turn, normalized_envelope(contents)?)).ok()?;
-    Some(Sha256::digest(said).into())
+    let envelope = normalized_envelope(contents)?;
+    let bytes = serde_json::to_vec(&(sender, conversation, turn, envelope)).ok()?;
+    Some(Sha256::digest(bytes).into())
 }
 
 /// The envelope, normalized so that spacing and member order make no difference.
@@ -108,6 +108,6 @@ mod tests {
         let last = TURNS_MAX as u64 + 1;
         assert!(once.entry("a@b", &contents("hi", Some(last))).expect("a turn").initialized());
         let turns = once.turns.lock().expect("sound");
-        assert_eq!((turns.taken.len(), turns.oldest_first.len()), (TURNS_MAX, TURNS_MAX));
+        assert_eq!((turns.seen.len(), turns.oldest_first.len()), (TURNS_MAX, TURNS_MAX));
     }
 }

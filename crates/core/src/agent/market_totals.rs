@@ -32,9 +32,9 @@ impl MarketTotals {
 
 /// Whether a job counts in an agent's totals.
 fn is_counted(draft: &Draft<'_>, agent: AgentId, job: &Job) -> bool {
-    let market = draft.world.market.as_ref().map(|market| market.protocol);
-    let home = draft.agent(agent).map(|agent| agent.home);
-    market.is_some() && (home == market || Some(job.request.origin) == market)
+    let markets = &draft.world.markets;
+    let at_home = draft.agent(agent).is_some_and(|agent| markets.contains_key(&agent.home));
+    at_home || markets.contains_key(&job.request.origin)
 }
 
 /// Updates the totals of an agent: all jobs if it is native to the market, otherwise only the

@@ -6,7 +6,7 @@ use super::key::{Holder, Key, KeyHash};
 use super::{Agent, AgentState, Liveness, presence, probation, status, suspension};
 use crate::alias::Protocol;
 use crate::answer::Answer;
-use crate::command::{Actor, Registration};
+use crate::command::{Actor, ProfileUpdate, Registration};
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::{AgentId, OwnerId};
@@ -14,7 +14,6 @@ use crate::job::{acceptance, end, open};
 use crate::ledger::accounts;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
-use crate::signed_order::ProfileUpdate;
 use crate::time::Millis;
 
 /// How long the old key stays valid after a rotation, so that a running agent can switch over.

@@ -24,7 +24,7 @@ pub struct StatusReport {
 }
 
 /// A status update from an agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentStatusUpdate {
     pub availability: Availability,
     /// Until when, if given.

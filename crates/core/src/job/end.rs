@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Assignment, Cause, Job, JobResult, Requester, Selection, State, acceptance, backoff,
-    grace_period, offer, open, signed_result, work,
+    Assignment, Cause, Job, JobResult, Requester, Selection, State, abandon, acceptance, backoff,
+    grace_period, offer, open, work,
 };
 use crate::agent::{Agent, market_totals};
 use crate::alias::{ClaimTarget, claim};
@@ -336,7 +336,7 @@ pub fn handle_due(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
             work::fail_assignment(draft, job, Cause::TimedOut)
         }
         _ => {
-            signed_result::assign_silent_invitee(draft, &mut job);
+            abandon::assign_silent_invitee(draft, &mut job);
             grace_period::excuse_silence(draft, &mut job);
             let text = Some("no result before the deadline".to_owned());
             fail(draft, job, State::Expired, Cause::TimedOut, text)

@@ -3,6 +3,7 @@
 //! This module only decides. It never waits, stores or sends. Credits move in `ledger`, scores in
 //! `reputation`.
 
+pub mod abandon;
 pub mod acceptance;
 pub mod backoff;
 pub mod end;
@@ -13,7 +14,6 @@ pub mod price_agreement;
 pub mod readiness;
 pub mod request;
 pub mod select;
-pub mod signed_result;
 mod stored;
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ use super::{
 use crate::agent::market_totals;
 use crate::alias::{ClaimTarget, claim};
 use crate::answer::Answer;
-use crate::command::{JobRef, OfferRef};
+use crate::command::{AcceptOffer, AcceptedOffer, ExternalRef, JobRef, OfferRef, PaymentBinding};
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::{AgentId, OwnerId};
@@ -22,7 +22,6 @@ use crate::message;
 use crate::money::Credits;
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
-use crate::signed_order::{AcceptOffer, ExternalRef, MakeOffer, PaymentBinding};
 use crate::time::{Millis, Timestamp};
 use crate::world::skills::Candidate;
 
@@ -262,23 +261,41 @@ pub fn close_if_all_answered(draft: &mut Draft<'_>, job: Job) -> Result<Answer, 
 }
 
 /// The requester accepts an offer, at exactly the price it was shown.
-pub fn accept_offer(
-    draft: &mut Draft<'_>,
-    wanted: &JobRef,
+pub fn accept_offer(draft: &mut Draft<'_>, order: AcceptOffer) -> Result<Answer, Refusal> {
+    let AcceptOffer { by, offer, payment_proof, binding } = order;
+    let (job, index) = match offer {
+        AcceptedOffer::InJob { job, offer } => find_offer_in_job(draft, by, &job, offer)?,
+        AcceptedOffer::Named(offer) => find_named_offer(draft, by, &offer)?,
+    };
+    if job
+        .candidates
+        .offers
+        .get(index)
+        .is_some_and(|offer| !was_read_here(draft, by, offer, binding))
+    {
+        return Err(Refusal::OfferNotRead);
+    }
+    let mut job = assign_offer(draft, job, index)?;
+    job.payment.proof = payment_proof;
+    draft.put_job(job.clone());
+    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+}
+
+/// The job of this requester, and the index of the offer that is meant.
+fn find_offer_in_job(
+    draft: &Draft<'_>,
     by: AgentId,
+    job: &JobRef,
     offer: OfferRef,
-) -> Result<Answer, Refusal> {
-    let job = work::find_job(draft, wanted)
-        .filter(|job| job.is_requested_by(by))
-        .ok_or(Refusal::NotFound)?;
+) -> Result<(Job, usize), Refusal> {
+    let job = work::find_job(draft, job).filter(|job| job.is_requested_by(by));
+    let job = job.ok_or(Refusal::NotFound)?;
     // The bids of an auction are sealed: they cannot be accepted one by one.
     if matches!(job.selection, Selection::Auction { .. }) {
         return Err(Refusal::WrongState { state: job.state });
     }
-    let place = find_offer_index(&job, offer, draft.now)?;
-    let job = assign_offer(draft, job, place)?;
-    draft.put_job(job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let index = find_offer_index(&job, offer, draft.now)?;
+    Ok((job, index))
 }
 
 /// The index of the offer that is meant. A caller that names no price could be shown one and
@@ -307,23 +324,33 @@ fn find_offer_index(job: &Job, offer: OfferRef, now: Timestamp) -> Result<usize,
     }
 }
 
+/// The offer of an agent that was invited or has the job.
+pub struct InvitedTerms {
+    /// The maker's own id for it.
+    pub name: String,
+    pub price: Credits,
+    pub valid_for: Millis,
+    pub eta: Millis,
+}
+
 /// An invited agent makes an offer.
-pub fn make_signed_offer(
+pub fn make_invited_offer(
     draft: &mut Draft<'_>,
+    request: &JobRef,
     by: AgentId,
-    name: &str,
-    order: MakeOffer,
-) -> Result<Job, Refusal> {
-    let mut job = match request::find_request(draft, by, &order.request) {
+    terms: InvitedTerms,
+) -> Result<Answer, Refusal> {
+    let JobRef::Named(request) = request else { return Err(Refusal::NotFound) };
+    let mut job = match request::find_request(draft, by, request) {
         Err(Refusal::Ambiguous) => {
-            let only = request::only_job_named(draft.world, by, &order.request.id);
+            let only = request::only_job_named(draft.world, by, &request.id);
             let only = only.filter(|job| draft.now < job.request.deadline);
             only.and_then(|job| draft.job(job.id)).cloned().ok_or(Refusal::Ambiguous)?
         }
-        found => found?,
+        job => job?,
     };
     if !matches!(job.selection, Selection::Invited { .. }) {
-        return price_agreement::name_price(draft, by, name, job, &order);
+        return price_agreement::name_price(draft, by, job, &terms);
     }
     let Requester::Agent(requester) = job.request.requester else { return Err(Refusal::NotFound) };
     if draft.agent(requester).is_some_and(|agent| agent.blocks(by)) {
@@ -343,39 +370,18 @@ pub fn make_signed_offer(
     if message::is_inbox_full(draft, requester) {
         return Err(Refusal::InboxFull);
     }
-    let price = order.price;
+    let InvitedTerms { name, price, valid_for, eta } = terms;
     if !any_price && price > job.payment.budget {
         return Err(Refusal::BudgetTooLow { price });
     }
     // An agent that makes an offer does not work for its listed price.
     end::release_hold(draft, &mut job, None)?;
-    let (name, at) = (name.to_owned(), draft.now);
-    let (eta, valid_until) = (Some(order.eta), at.plus(order.valid_for));
+    let (at, eta) = (draft.now, Some(eta));
+    let valid_until = at.plus(valid_for);
     let offer = Offer { by, name, price, eta, at, valid_until, inbox_position: None };
     request::add_offer(draft, &mut job, offer);
     draft.put_job(job.clone());
-    Ok(job)
-}
-
-/// The requester accepts an offer it received.
-pub fn accept_signed_offer(
-    draft: &mut Draft<'_>,
-    by: AgentId,
-    order: AcceptOffer,
-) -> Result<Job, Refusal> {
-    let (job, place) = find_named_offer(draft, by, &order.offer)?;
-    if job
-        .candidates
-        .offers
-        .get(place)
-        .is_some_and(|offer| !was_read_here(draft, by, offer, order.binding))
-    {
-        return Err(Refusal::OfferNotRead);
-    }
-    let mut job = assign_offer(draft, job, place)?;
-    job.payment.proof = order.payment_proof;
-    draft.put_job(job.clone());
-    Ok(job)
+    Ok(Answer::Job { job: Arc::new(job), repeated: false })
 }
 
 /// Whether the offer that is accepted is the one made here. Its maker chose the offer's id and may

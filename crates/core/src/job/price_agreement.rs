@@ -3,9 +3,11 @@
 //! Such a requester cannot choose among offers. So the hub accepts the first price within the bid.
 //! In an auction, the hub makes the offer of an agent with a fixed price.
 
-use super::{
-    AgreedPrice, Job, Offer, Requester, Selection, State, acceptance, grace_period, offer,
-};
+use std::sync::Arc;
+
+use super::offer::{self, InvitedTerms};
+use super::{AgreedPrice, Job, Offer, Requester, Selection, State, acceptance, grace_period};
+use crate::answer::Answer;
 use crate::command::JobRef;
 use crate::draft::Draft;
 use crate::event::Event;
@@ -13,61 +15,41 @@ use crate::id::AgentId;
 use crate::money::Credits;
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
-use crate::signed_order::MakeOffer;
 
 /// A worker of another protocol names its price: for a job assigned to it, or in an auction.
 pub fn name_price(
     draft: &mut Draft<'_>,
     by: AgentId,
-    name: &str,
     job: Job,
-    order: &MakeOffer,
-) -> Result<Job, Refusal> {
+    terms: &InvitedTerms,
+) -> Result<Answer, Refusal> {
     if let Requester::Agent(requester) = job.request.requester
         && draft.agent(requester).is_some_and(|agent| agent.blocks(by))
     {
         return Err(Refusal::Blocked);
     }
     match job.selection {
+        // One sealed bid. The last expected one closes the auction.
         Selection::Auction { .. } if job.state == State::Negotiating => {
-            bid(draft, by, name, &job, order)
+            let price = job.payment.price_step.round_price(terms.price);
+            offer::place_bid(draft, &JobRef::Id(job.id), by, price, &terms.name)
         }
         Selection::Offers if job.state == State::Negotiating => {
-            let (price, terms) =
-                (job.payment.price_step.round_price(order.price), (name, order.valid_for));
-            offer::make_offer(draft, &JobRef::Id(job.id), by, price, terms)?;
-            draft.job(job.id).cloned().ok_or(Refusal::NotFound)
+            let price = job.payment.price_step.round_price(terms.price);
+            let validity = (&*terms.name, terms.valid_for);
+            offer::make_offer(draft, &JobRef::Id(job.id), by, price, validity)
         }
-        _ => agree(draft, by, name, job, order),
+        _ => agree(draft, by, job, terms),
     }
-}
-
-/// One sealed bid. The last expected one closes the auction.
-fn bid(
-    draft: &mut Draft<'_>,
-    by: AgentId,
-    name: &str,
-    job: &Job,
-    order: &MakeOffer,
-) -> Result<Job, Refusal> {
-    offer::place_bid(
-        draft,
-        &JobRef::Id(job.id),
-        by,
-        job.payment.price_step.round_price(order.price),
-        name,
-    )?;
-    draft.job(job.id).cloned().ok_or(Refusal::NotFound)
 }
 
 /// The price of a job that is already assigned.
 fn agree(
     draft: &mut Draft<'_>,
     by: AgentId,
-    name: &str,
     mut job: Job,
-    order: &MakeOffer,
-) -> Result<Job, Refusal> {
+    terms: &InvitedTerms,
+) -> Result<Answer, Refusal> {
     let wrong = Refusal::WrongState { state: job.state };
     let turn = job.assignment.filter(|turn| turn.worker == by).ok_or(Refusal::NotFound)?;
     // One price is named per job: a worker that won with it, or deferred the job since, cannot
@@ -78,11 +60,11 @@ fn agree(
     }
     // A worker that listed a price when it was chosen cannot ask for more, whatever it lists now.
     let limit = if turn.price_open { job.max_payment() } else { turn.price };
-    let price = job.payment.price_step.round_price(order.price);
+    let price = job.payment.price_step.round_price(terms.price);
     if price > limit {
-        return Err(Refusal::BudgetTooLow { price: order.price });
+        return Err(Refusal::BudgetTooLow { price: terms.price });
     }
-    let own = Some(order.price).filter(|own| *own < price);
+    let own = Some(terms.price).filter(|own| *own < price);
     if let Some(turn) = &mut job.assignment {
         (turn.price, turn.own, turn.price_open) = (price, own, false);
     }
@@ -92,10 +74,10 @@ fn agree(
         unrounded_price: own,
         price_open: false,
     });
-    let (at, valid_until) = (draft.now, draft.now.plus(order.valid_for));
+    let (at, valid_until) = (draft.now, draft.now.plus(terms.valid_for));
     let place = u32::try_from(job.candidates.offers.len()).unwrap_or(u32::MAX);
-    let (name, eta) = (name.to_owned(), Some(order.eta));
-    let (price, told_at) = (order.price, None);
+    let (name, eta) = (terms.name.clone(), Some(terms.eta));
+    let (price, told_at) = (terms.price, None);
     job.candidates.offers.push(Offer {
         by,
         name,
@@ -117,7 +99,7 @@ fn agree(
     let url = draft.agent(by).and_then(|agent| agent.delivery_url());
     draft.notify(Some(by), NoticeKind::PriceAgreed { job: job.id, place }, url);
     draft.put_job(job.clone());
-    Ok(job)
+    Ok(Answer::Job { job: Arc::new(job), repeated: false })
 }
 
 /// The fixed price of an agent invited to another protocol's auction; `None` if it names its price.

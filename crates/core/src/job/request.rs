@@ -13,7 +13,8 @@ use super::{
 };
 use crate::agent::Agent;
 use crate::alias::{ClaimTarget, Digest, Protocol, claim};
-use crate::command::{OpenJob, UnfitAgent};
+use crate::answer::Answer;
+use crate::command::{ExternalRef, JobRef, JobRequest, OpenJob, RequestTarget, UnfitAgent};
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
@@ -22,7 +23,6 @@ use crate::message;
 use crate::money::Credits;
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
-use crate::signed_order::{ExternalRef, JobRequest, RequestTarget};
 use crate::time::Millis;
 use crate::world::World;
 use crate::world::skills::Candidate;
@@ -31,13 +31,9 @@ use crate::world::skills::Candidate;
 const LISTED_PRICE_VALIDITY: Millis = Millis::seconds(60);
 
 /// Opens a job and invites the agents that may do it.
-pub fn open_request(
-    draft: &mut Draft<'_>,
-    by: AgentId,
-    id: &str,
-    order: JobRequest,
-) -> Result<Job, Refusal> {
-    let asked = invitees(draft, by, &order)?;
+pub fn open_request(draft: &mut Draft<'_>, order: JobRequest) -> Result<Answer, Refusal> {
+    let (by, id) = (order.by, &order.id);
+    let candidates = invitees(draft, by, &order)?;
     if order.timeout <= Millis(0) {
         return Err(Refusal::DeadlineTooSoon);
     }
@@ -75,7 +71,7 @@ pub fn open_request(
     )?;
     job.pending = true;
     let named = matches!(order.to, RequestTarget::Agent(_));
-    job.candidates.invited = filter_able(draft, &job, asked, (named, &order.unfit_agents))?;
+    job.candidates.invited = filter_able(draft, &job, candidates, (named, &order.unfit_agents))?;
     if draft.world.invitations_left(&job.request.requester) < job.candidates.invited.len() {
         return Err(Refusal::TooManyOpen);
     }
@@ -90,7 +86,7 @@ pub fn open_request(
         claim_name(draft, claim::invited_job(provider, id), ClaimTarget::Job(job.id));
     }
     open::insert_new_job(draft, job.clone());
-    Ok(job)
+    Ok(Answer::Job { job: Arc::new(job), repeated: false })
 }
 
 /// The id of a job across all requesters, because two requesters may choose the same id.
@@ -368,7 +364,7 @@ pub fn requester_job_name(
 fn find_by_uuid(draft: &Draft<'_>, by: AgentId, id: &str) -> Option<Job> {
     let uuid: Uuid = id.parse().ok()?;
     let home = draft.agent(by)?.home;
-    let job = super::work::find_job(draft, &crate::command::JobRef::Uuid(uuid))?;
+    let job = super::work::find_job(draft, &JobRef::Uuid(uuid))?;
     let named_so = uuid.to_string() == id && job.request.origin != home;
     let theirs = job.worker() == Some(by) || job.candidates.invited.contains(&by);
     (named_so && theirs).then_some(job)

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::readiness::Readiness;
 use super::{
-    Cause, Job, JobResult, Selection, State, acceptance, backoff, end, grace_period, open, select,
+    Cause, Job, JobResult, Requester, Selection, State, abandon, acceptance, backoff, end,
+    grace_period, open, request, select,
 };
 use crate::agent::{market_totals, presence};
 use crate::alias::{ClaimTarget, claim};
@@ -38,6 +39,7 @@ pub fn find_job(draft: &Draft<'_>, wanted: &JobRef) -> Option<Job> {
             Some(job) => job.id,
             None => target(claim::job(*origin, id))?,
         },
+        JobRef::Named(_) => return None,
     };
     draft.job(id).filter(|job| job.state != State::Withdrawn).cloned()
 }
@@ -79,49 +81,84 @@ pub fn start(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answ
     Ok(put(draft, job))
 }
 
-/// The worker reports the result.
-pub fn report_result(draft: &mut Draft<'_>, said: ReportResult) -> Result<Answer, Refusal> {
-    let mut job = find_assigned_job(draft, &said.job, said.by)?;
-    ensure_epoch(&job, said.epoch)?;
-    if job.state.is_final() {
-        let same = job.result.as_ref().and_then(|report| report.content) == Some(said.content);
-        return match same {
-            true => Ok(Answer::Job { job: Arc::new(job), repeated: true }),
-            false => Err(Refusal::WrongState { state: job.state }),
-        };
+/// The worker reports the result, or a part of it.
+pub fn report_result(draft: &mut Draft<'_>, report: ReportResult) -> Result<Answer, Refusal> {
+    let by = report.by;
+    let mut job = match &report.job {
+        JobRef::Named(request) => request::find_request(draft, by, request)?,
+        job => find_assigned_job(draft, job, by)?,
+    };
+    ensure_epoch(&job, report.epoch)?;
+    // The repeat of a signed report is recognised by the id of its order.
+    if job.state.is_final() && !matches!(report.job, JobRef::Named(_)) {
+        let first = job.result.as_ref().and_then(|result| result.content);
+        if first == Some(report.content) {
+            return Ok(Answer::Job { job: Arc::new(job), repeated: true });
+        }
+    }
+    if job.state == State::Open && abandon::is_sole_invitee(&job, by) {
+        abandon::assign_sole_invitee(draft, &mut job, by);
+    }
+    if job.worker() != Some(by) {
+        return Err(Refusal::WrongState { state: job.state });
     }
     ensure_assigned(&job)?;
-    message::knows_work(draft, said.by);
-    if said.no_response {
+    if report.knows_work {
+        message::knows_work(draft, by);
+    }
+    if report.no_response {
         grace_period::excuse_silence(draft, &mut job);
     } else {
         // A worker that reports a result has accepted the job, even if it never confirmed.
-        job.acceptance.accepted_at = job.acceptance.accepted_at.or(Some(draft.now));
+        if job.acceptance.accepted_at.is_none() {
+            acceptance::mark_accepted(draft, &mut job, None);
+        }
         grace_period::mark_received(&mut job, draft.now);
     }
-    let price = job.assignment.map_or(Credits::ZERO, |turn| turn.price);
-    let earned = earned_amount(&job, said.cost).min(job.payment.held);
-    let paid = if said.ok { earned } else { Credits::ZERO };
-    if said.ok && said.cost > price && said.cost != Credits::MAX {
-        draft.add_event(Event::ReportedAbovePrice { job: job.id, reported: said.cost, paid });
+    if !report.is_final {
+        return forward_partial_result(draft, job);
     }
-    let cause = (!said.ok).then(|| said.cause.unwrap_or(Cause::Execution));
-    let report = JobResult {
-        ok: said.ok,
-        // Output that violates the worker's own schema is shown nevertheless.
-        output: said.output.filter(|_| said.ok || cause == Some(Cause::Unusable)),
-        paid,
-        duration: said.took,
-        cause,
-        text: said.text,
-        meta: said.meta,
-        content: Some(said.content),
-    };
-    if !said.ok && job.policy.next_when_failed {
+    let price = job.assignment.map_or(Credits::ZERO, |assignment| assignment.price);
+    let earned = earned_amount(&job, report.cost).min(job.payment.held);
+    let paid = if report.ok { earned } else { Credits::ZERO };
+    if report.ok && report.cost > price && report.cost != Credits::MAX {
+        draft.add_event(Event::ReportedAbovePrice { job: job.id, reported: report.cost, paid });
+    }
+    let cause = (!report.ok).then(|| report.cause.unwrap_or(Cause::Execution));
+    if !report.ok && job.policy.next_when_failed {
         return fail_assignment(draft, job, cause.unwrap_or(Cause::Execution));
     }
-    let state = if said.ok { State::Completed } else { State::Failed };
-    end::finish(draft, job, state, report)
+    let result = JobResult {
+        ok: report.ok,
+        // Output that violates the worker's own schema is shown nevertheless.
+        output: report.output.filter(|_| report.ok || cause == Some(Cause::Unusable)),
+        paid,
+        duration: report.took.unwrap_or_else(|| work_duration(&job, draft.now)),
+        cause,
+        text: report.text,
+        meta: report.meta,
+        content: Some(report.content),
+    };
+    let state = if report.ok { State::Completed } else { State::Failed };
+    end::finish(draft, job, state, result)
+}
+
+/// Forwards a partial result unchanged; the job goes on.
+fn forward_partial_result(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> {
+    if let Requester::Agent(requester) = job.request.requester {
+        if message::is_inbox_full(draft, requester) {
+            return Err(Refusal::InboxFull);
+        }
+        draft.forward_original(requester);
+    }
+    // The first part is also the first notice that the work has started.
+    let was_running = draft.job(job.id).is_some_and(|job| job.state == State::Running);
+    if !was_running {
+        draft.add_event(Event::JobStarted { job: job.id });
+    }
+    job.state = State::Running;
+    draft.add_event(Event::JobProgressed { job: job.id });
+    Ok(put(draft, job))
 }
 
 /// The amount for a worker that names its cost: at most the agreed price. A lower cost counts only

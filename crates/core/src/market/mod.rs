@@ -2,14 +2,15 @@
 //!
 //! A signer submits an order under its own id, and the order is executed exactly once. Its result,
 //! and the notices the market then sends to its agents, are one record. Timers and requests from
-//! other protocols produce records as well. The protocol writes the text through a [`MarketRecorder`] while
-//! the step is decided, so a published record never changes.
+//! other protocols produce records as well. The hub that decides has a [`MarketRecorder`] for each of
+//! its markets, which writes the text while the step is decided, so a published record never changes.
 
 pub mod publish;
 pub mod submission;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,14 +23,9 @@ use crate::id::PostingId;
 use crate::notice::Notice;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
-pub use submission::{MarketJobRequest, MarketOrder, MarketSubmission};
 
-/// A protocol with a public record, and its recorder.
-#[derive(Clone, Debug)]
-pub struct Market {
-    pub protocol: Protocol,
-    pub recorder: Arc<dyn MarketRecorder>,
-}
+/// The protocols with a public record, and their recorders.
+pub type Markets = BTreeMap<Protocol, Arc<dyn MarketRecorder>>;
 
 /// One step, as published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,14 +58,22 @@ pub trait MarketRecorder: Send + Sync + fmt::Debug {
 pub struct MarketStep<'a, 'w> {
     /// The state after the step.
     pub draft: &'a Draft<'w>,
-    /// The result of the order, if there was one.
-    pub outcome: Option<Result<&'a Answer, &'a Refusal>>,
+    /// The order that was executed, if there was one.
+    pub order: Option<OrderOutcome<'a>>,
     /// The notices to agents of the market.
     pub notices: Vec<Arc<Notice>>,
     /// The number of orders submitted before this one, or until now.
     pub order_count: u64,
     /// The number of the first message that is sent.
     pub first_message: u64,
+}
+
+/// An order and its result.
+#[derive(Clone, Copy, Debug)]
+pub struct OrderOutcome<'a> {
+    /// How the market replies, as the order says in the market's own format.
+    pub reply: &'a str,
+    pub result: Result<&'a Answer, &'a Refusal>,
 }
 
 /// The text of a step, and how many messages it contains.

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{MarketRecord, MarketRecorder, MarketStep, RecordContent};
+use super::{MarketRecord, MarketRecorder, MarketStep, OrderOutcome, RecordContent};
 use crate::alias::{ClaimTarget, Protocol, claim};
-use crate::answer::Answer;
 use crate::draft::Draft;
 use crate::id::{NoticeId, PostingId};
 use crate::job::{Job, Selection, State};
 use crate::notice::{Notice, NoticeKind};
-use crate::refusal::Refusal;
 
 /// The notices of this step that concern the market: those to its agents, and assignments of its
 /// jobs to others.
@@ -40,19 +38,15 @@ fn external_assignments(draft: &Draft<'_>, market: Protocol) -> impl Iterator<It
 pub(super) fn publish_order(
     draft: &mut Draft<'_>,
     (market, recorder): (Protocol, &dyn MarketRecorder),
-    id: &str,
-    outcome: Result<&Answer, &Refusal>,
+    order: (&str, OrderOutcome<'_>),
     closes: bool,
 ) -> PostingId {
     let notices = market_notices(draft, market);
     let apart = closes && closed_auctions(draft, market).next().is_some();
     let (own, others) = if apart { (Vec::new(), notices) } else { (notices, Vec::new()) };
-    let posting = write_record(draft, recorder, Some((id, outcome)), own);
+    let posting = write_record(draft, recorder, Some(order), own);
     if apart {
-        // The result of the auction is public, while the bidder's own recorder would show it only
-        // to the bidder.
-        let public = draft.world.market.clone();
-        let recorder = public.as_ref().map_or(recorder, |public| &*public.recorder);
+        // The result of the auction is public, while the reply to the bidder is shown to it alone.
         publish_step(draft, market, recorder, others);
     }
     posting
@@ -60,12 +54,14 @@ pub(super) fn publish_order(
 
 /// Publishes what happened without an order, if it concerns the market.
 pub fn publish_without_order(draft: &mut Draft<'_>) {
-    let Some(market) = draft.world.market.clone() else { return };
-    let notices = market_notices(draft, market.protocol);
-    // An auction may end without any notice to the market's agents; its end is published
-    // nevertheless.
-    if !notices.is_empty() || closed_auctions(draft, market.protocol).next().is_some() {
-        publish_step(draft, market.protocol, &*market.recorder, notices);
+    let world = draft.world;
+    for (market, recorder) in &world.markets {
+        let notices = market_notices(draft, *market);
+        // An auction may end without any notice to the market's agents; its end is published
+        // nevertheless.
+        if !notices.is_empty() || closed_auctions(draft, *market).next().is_some() {
+            publish_step(draft, *market, &**recorder, notices);
+        }
     }
 }
 
@@ -99,13 +95,13 @@ fn closed_auctions<'d>(draft: &'d Draft<'_>, market: Protocol) -> impl Iterator<
 fn write_record(
     draft: &mut Draft<'_>,
     recorder: &dyn MarketRecorder,
-    order: Option<(&str, Result<&Answer, &Refusal>)>,
+    order: Option<(&str, OrderOutcome<'_>)>,
     notices: Vec<Arc<Notice>>,
 ) -> PostingId {
     let id = draft.next.market_record;
     let written = recorder.write(&MarketStep {
         draft,
-        outcome: order.map(|(_, outcome)| outcome),
+        order: order.map(|(_, outcome)| outcome),
         notices,
         order_count: draft.next.market_orders,
         first_message: draft.next.market_messages,

@@ -1,136 +1,75 @@
 //! Submitting an order to a market: executed once, whatever the result.
 
-use std::sync::Arc;
-
-use super::{MarketRecorder, publish};
+use super::{OrderOutcome, publish};
 use crate::agent::{registration, suspension};
-use crate::alias::{ClaimTarget, Protocol, claim};
+use crate::alias::{ClaimTarget, claim};
 use crate::answer::Answer;
 use crate::changes::Changes;
-use crate::command::{JobRef, OpenJob, Registration, ReportResult};
+use crate::command::{Command, OfferTerms, Registration};
+use crate::decide;
 use crate::draft::Draft;
+use crate::envelope::MarketSubmission;
 use crate::id::AgentId;
-use crate::job::{Requester, offer, open, work};
-use crate::message;
-use crate::money::Credits;
+use crate::job::Requester;
 use crate::refusal::Refusal;
-use crate::time::Timestamp;
-use crate::world::World;
-
-/// A signed order submitted to a market.
-#[derive(Clone, Debug)]
-pub struct MarketSubmission {
-    pub market: Protocol,
-    /// Its unique id.
-    pub id: String,
-    pub order: MarketOrder,
-    /// Writes the result.
-    pub recorder: Arc<dyn MarketRecorder>,
-}
-
-/// What an order asks for.
-#[derive(Clone, Debug)]
-pub enum MarketOrder {
-    Register(Box<Registration>),
-    OpenJob(Box<MarketJobRequest>),
-    ReportResult(Box<ReportResult>),
-    Decline {
-        job: JobRef,
-        by: AgentId,
-    },
-    Offer {
-        job: JobRef,
-        by: AgentId,
-        price: Credits,
-    },
-    /// Everything up to here has been read.
-    Read {
-        agent: AgentId,
-        up_to: u64,
-    },
-    /// Tries queued jobs again.
-    Dispatch,
-    /// Only records the order.
-    RecordOnly,
-}
-
-/// Opens a job, and registers its requester first if it is unknown.
-#[derive(Clone, Debug)]
-pub struct MarketJobRequest {
-    pub order: OpenJob,
-    /// How to register the requester, if it is unknown. It then becomes the job's requester.
-    pub registration: Option<Registration>,
-}
 
 /// Executes an order. Every order gets a record of its result, even if it is refused.
-pub fn submit(world: &World, order: MarketSubmission, now: Timestamp) -> (Changes, Answer) {
+pub fn submit(
+    mut draft: Draft<'_>,
+    order: MarketSubmission,
+    command: Command,
+) -> Result<(Changes, Answer), Refusal> {
+    let (world, now) = (draft.world, draft.now);
+    let recorder = world.markets.get(&order.market).ok_or(Refusal::NotFound)?;
     let name = claim::market_order(order.market, &order.id);
-    let mut draft = Draft::new(world, now);
-    if let Some(ClaimTarget::MarketRecord(posting)) = draft.claim_target(name) {
-        return (Changes::default(), Answer::MarketOrder { record: posting, repeated: true });
+    if let Some(ClaimTarget::MarketRecord(record)) = draft.claim_target(name) {
+        return Ok((Changes::default(), Answer::MarketOrder { record, repeated: true }));
     }
-    let closes = matches!(order.order, MarketOrder::Offer { .. } | MarketOrder::Decline { .. });
-    let outcome = execute(&mut draft, order.order);
-    if outcome.is_err() {
+    let may_close =
+        matches!(command, Command::Offer { terms: OfferTerms::Bid, .. } | Command::Pass { .. });
+    let result = execute(&mut draft, order.registration, command);
+    if result.is_err() {
         // An order refused half-way changes nothing.
         draft = Draft::new(world, now);
     }
-    let told = (order.market, &*order.recorder);
-    let posting = publish::publish_order(&mut draft, told, &order.id, outcome.as_ref(), closes);
-    draft.add_claim(name, ClaimTarget::MarketRecord(posting));
+    let executed = (&*order.id, OrderOutcome { reply: &order.reply, result: result.as_ref() });
+    let market = (order.market, &**recorder);
+    let record = publish::publish_order(&mut draft, market, executed, may_close);
+    draft.add_claim(name, ClaimTarget::MarketRecord(record));
     draft.next.market_orders += 1;
-    (draft.into_changes(), Answer::MarketOrder { record: posting, repeated: false })
+    Ok((draft.into_changes(), Answer::MarketOrder { record, repeated: false }))
 }
 
-fn execute(draft: &mut Draft<'_>, signed_order: MarketOrder) -> Result<Answer, Refusal> {
-    if let Some(by) = order_author(&signed_order) {
+fn execute(
+    draft: &mut Draft<'_>,
+    new_agent: Option<Box<Registration>>,
+    mut command: Command,
+) -> Result<Answer, Refusal> {
+    if let Some(by) = order_author(&command)? {
         suspension::ensure_not_suspended(draft, by)?;
     }
-    match signed_order {
-        MarketOrder::Register(order) => registration::register(draft, *order),
-        MarketOrder::OpenJob(opening) => {
-            let MarketJobRequest { mut order, registration: new_agent } = *opening;
-            if let Some(new_agent) = new_agent {
-                // It may have registered since it was looked up.
-                let known = draft.world.agent_by_alias(new_agent.home, &new_agent.native_id);
-                let agent = known
-                    .map_or_else(|| registration::register_on_first_order(draft, &new_agent), Ok)?;
-                order.requester = Requester::Agent(agent);
-            }
-            open::open(draft, order)
-        }
-        MarketOrder::ReportResult(said) => work::report_result(draft, *said),
-        MarketOrder::Decline { job, by } => {
-            let answer = offer::pass_or_decline(draft, &job, by)?;
-            open::dispatch_queue(draft);
-            Ok(answer)
-        }
-        MarketOrder::Offer { job, by, price } => offer::place_bid(draft, &job, by, price, ""),
-        MarketOrder::Read { agent, up_to } => {
-            let mailbox = draft.inbox(agent);
-            match mailbox.acked < up_to.min(mailbox.head) {
-                true => Ok(message::ack(draft, agent, up_to)),
-                // Another reader was faster, or there is nothing to read.
-                false => Err(Refusal::NotFound),
-            }
-        }
-        MarketOrder::Dispatch => {
-            open::dispatch_queue(draft);
-            Ok(Answer::Done)
-        }
-        MarketOrder::RecordOnly => Ok(Answer::Done),
+    if let (Some(new_agent), Command::OpenJob(order)) = (new_agent, &mut command) {
+        // It may have registered since it was looked up.
+        let known = draft.world.agent_by_alias(new_agent.home, &new_agent.native_id);
+        let agent =
+            known.map_or_else(|| registration::register_on_first_order(draft, &new_agent), Ok)?;
+        order.requester = Requester::Agent(agent);
     }
+    decide::execute(draft, command)
 }
 
-/// The order's author, for orders whose rules do not check suspension themselves.
-fn order_author(signed_order: &MarketOrder) -> Option<AgentId> {
-    match signed_order {
-        MarketOrder::ReportResult(said) => Some(said.by),
-        MarketOrder::Decline { by, .. } | MarketOrder::Offer { by, .. } => Some(*by),
-        MarketOrder::Read { agent, .. } => Some(*agent),
-        MarketOrder::Register(_)
-        | MarketOrder::OpenJob(_)
-        | MarketOrder::Dispatch
-        | MarketOrder::RecordOnly => None,
+/// The order's author, for orders whose rules do not check suspension themselves. Refuses commands
+/// that cannot be submitted to a market.
+fn order_author(command: &Command) -> Result<Option<AgentId>, Refusal> {
+    match command {
+        Command::ReportResult(report) => Ok(Some(report.by)),
+        Command::Pass { by, .. } => Ok(Some(*by)),
+        Command::AckUnread { agent, .. } => Ok(Some(*agent)),
+        Command::Register(_)
+        | Command::OpenJob(_)
+        | Command::Offer { terms: OfferTerms::Bid, .. }
+        | Command::DispatchQueue
+        | Command::RecordOnly => Ok(None),
+        _ => Err(Refusal::NotAuthenticated),
     }
 }

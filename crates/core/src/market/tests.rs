@@ -8,9 +8,8 @@ mod publishing;
 mod resting;
 mod tallies;
 
-use super::{MarketJobRequest, MarketOrder};
 use crate::alias::{ClaimTarget, claim};
-use crate::command::{JobRef, OpenJob, Registration};
+use crate::command::{Command, JobRef, OfferTerms, OpenJob, Registration};
 use crate::id::{AgentId, JobId, PostingId};
 use crate::job::{Policy, Selection};
 use crate::notice::NoticeKind;
@@ -66,8 +65,8 @@ fn auction(scene: &mut TestHub, by: AgentId, budget: &str) -> OpenJob {
     task(scene, by, budget, Selection::Auction { closes })
 }
 
-fn opening(order: OpenJob) -> MarketOrder {
-    MarketOrder::OpenJob(Box::new(MarketJobRequest { order, registration: None }))
+fn opening(order: OpenJob) -> Command {
+    Command::OpenJob(Box::new(order))
 }
 
 /// Submits a task under its own id; returns its job.
@@ -78,18 +77,18 @@ fn post_task(scene: &mut TestHub, order: OpenJob) -> JobId {
 }
 
 /// An order under an unused id.
-fn post_new(scene: &mut TestHub, signed_order: MarketOrder) -> ParsedRecord {
+fn post_new(scene: &mut TestHub, command: Command) -> ParsedRecord {
     let id = format!("order-{}", scene.world.next.market_orders);
-    scene.submit_and_read(&id, signed_order)
+    scene.submit_and_read(&id, command)
 }
 
 fn bid(scene: &mut TestHub, job: JobId, by: AgentId, price: &str) -> ParsedRecord {
     let price = credits(price);
-    post_new(scene, MarketOrder::Offer { job: JobRef::Id(job), by, price })
+    post_new(scene, Command::Offer { job: JobRef::Id(job), by, price, terms: OfferTerms::Bid })
 }
 
 fn pass(scene: &mut TestHub, job: JobId, by: AgentId) -> ParsedRecord {
-    post_new(scene, MarketOrder::Decline { job: JobRef::Id(job), by })
+    post_new(scene, Command::Pass { job: JobRef::Id(job), by })
 }
 
 /// The notices in a record.
@@ -109,9 +108,9 @@ fn closing(scene: &TestHub, job: JobId) -> Option<PostingId> {
 
 /// Restarts the hub from its stored rows.
 fn restart(scene: &mut TestHub) {
-    let market = scene.world.market.clone();
+    let markets = scene.world.markets.clone();
     scene.world = scene.store.rebuild_world(scene.world.rules);
-    scene.world.market = market;
+    scene.world.markets = markets;
 }
 
 fn account(available: &str, held: &str) -> (String, String) {

@@ -12,22 +12,14 @@ use crate::id::AgentId;
 use crate::job::{Job, end, grace_period};
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
+use crate::time::Millis;
 
 /// Agents one agent may block. The list is read for every message to it, so it stays short.
 pub const BLOCKED_MAX: usize = 1_000;
 
 /// Adds a message to the receiver's inbox, and a delivery if a URL is given.
 pub fn send(draft: &mut Draft<'_>, order: SendMessage) -> Result<Answer, Refusal> {
-    let SendMessage {
-        from,
-        to,
-        protocol: words,
-        body,
-        url,
-        first_try,
-        identity: turn,
-        by_operator,
-    } = order;
+    let SendMessage { from, to, protocol, body, url, first_try, identity, by_operator } = order;
     if let Some(from) = from {
         draft.agent(from).filter(|agent| agent.active).ok_or(Refusal::NotAuthenticated)?;
         suspension::ensure_not_suspended(draft, from)?;
@@ -36,27 +28,27 @@ pub fn send(draft: &mut Draft<'_>, order: SendMessage) -> Result<Answer, Refusal
     if from.is_some_and(|from| receiver.blocks(from)) {
         return Err(Refusal::Blocked);
     }
-    if let Some(turn) = &turn
+    if let Some(identity) = &identity
         && let Some(ClaimTarget::Message { notice, content }) =
-            draft.claim_target(claim::message(from, to, turn))
+            draft.claim_target(claim::message(from, to, identity))
     {
-        return match content == turn.content {
-            true => Ok(Answer::Message { notice, repeated: true }),
-            false => Err(Refusal::SameIdOtherContent),
-        };
+        if content != identity.content {
+            return Err(Refusal::SameIdOtherContent);
+        }
+        return Ok(Answer::Message { notice, repeated: true });
     }
     if is_inbox_full(draft, to) {
         return Err(Refusal::InboxFull);
     }
-    let follows = from.and_then(|from| draft.inbox(from).last_sent);
-    let news = NoticeKind::Message { from, protocol: words, body, previous: follows };
+    let previous = from.and_then(|from| draft.inbox(from).last_sent);
+    let news = NoticeKind::Message { from, protocol, body, previous };
     let notice = draft.notify_after(Some(to), news, url, first_try);
     if let Some(from) = from {
         draft.inbox_mut(from).record_sent(notice);
     }
-    if let Some(turn) = turn {
-        let target = ClaimTarget::Message { notice, content: turn.content };
-        draft.add_claim(claim::message(from, to, &turn), target);
+    if let Some(identity) = identity {
+        let target = ClaimTarget::Message { notice, content: identity.content };
+        draft.add_claim(claim::message(from, to, &identity), target);
     }
     // A message is its own record. History only records what the operator did in another's name.
     if let Some(from) = from.filter(|_| by_operator) {
@@ -127,26 +119,15 @@ pub fn knows_work(draft: &mut Draft<'_>, agent: AgentId) {
     }
 }
 
-/// Puts the command's original text into the receiver's inbox.
-pub fn forward(draft: &mut Draft<'_>, to: AgentId) -> Result<(), Refusal> {
-    let receiver = draft.agent(to).filter(|agent| agent.active).ok_or(Refusal::NoSuchAgent)?;
-    let said = draft.original.as_ref().ok_or(Refusal::NotAuthenticated)?;
-    if receiver.blocks(said.by) {
-        return Err(Refusal::Blocked);
-    }
-    if is_inbox_full(draft, to) {
-        return Err(Refusal::InboxFull);
-    }
-    let (from, words, body) = (said.by, said.protocol, said.body.clone());
-    let url = receiver.delivery_url().filter(|_| receiver.home == words);
-    let follows = draft.inbox(from).last_sent;
-    let notice = draft.notify(
-        Some(to),
-        NoticeKind::Message { from: Some(from), protocol: words, body, previous: follows },
-        url,
-    );
-    draft.inbox_mut(from).record_sent(notice);
-    Ok(())
+/// Sends the command's original text to an agent, and to its endpoint if it has the same protocol.
+pub fn forward(draft: &mut Draft<'_>, to: AgentId) -> Result<Answer, Refusal> {
+    let original = draft.original.as_ref().ok_or(Refusal::NotAuthenticated)?;
+    let (from, protocol, body) = (Some(original.by), original.protocol, original.body.clone());
+    let receiver = draft.agent(to).filter(|agent| agent.home == protocol);
+    let url = receiver.and_then(|receiver| receiver.delivery_url());
+    let (first_try, identity, by_operator) = (Millis(0), None, false);
+    let order = SendMessage { from, to, protocol, body, url, first_try, identity, by_operator };
+    send(draft, order)
 }
 
 /// The receiver acknowledges everything up to this position.
@@ -155,6 +136,15 @@ pub fn ack(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) -> Answer {
     draft.persist_inbox(agent);
     grace_period::mark_read(draft, agent, up_to);
     Answer::Position(draft.inbox(agent).acked)
+}
+
+/// The same for readers that share an inbox: only the first of them gets what it read.
+pub fn ack_unread(draft: &mut Draft<'_>, agent: AgentId, up_to: u64) -> Result<Answer, Refusal> {
+    let inbox = draft.inbox(agent);
+    if inbox.acked >= up_to.min(inbox.head) {
+        return Err(Refusal::NotFound);
+    }
+    Ok(ack(draft, agent, up_to))
 }
 
 /// A reader of the agent's inbox received everything up to this position.

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use super::TestHub;
 use crate::alias::Protocol;
 use crate::answer::Answer;
-use crate::command::Command;
+use crate::command::{Command, Registration};
+use crate::envelope::{Envelope, MarketSubmission};
 use crate::id::PostingId;
-use crate::market::{
-    Market, MarketOrder, MarketRecord, MarketRecorder, MarketStep, MarketSubmission, RecordContent,
-};
+use crate::market::{MarketRecord, MarketRecorder, MarketStep, RecordContent};
 use crate::notice::Notice;
 use crate::time::Timestamp;
 use crate::world::Rules;
@@ -21,21 +20,32 @@ pub struct PlainRecorder;
 
 impl MarketRecorder for PlainRecorder {
     fn write(&self, step: &MarketStep<'_, '_>) -> RecordContent {
-        let outcome = match step.outcome {
+        let outcome = match step.order.map(|order| order.result) {
             None => "nothing ordered".to_owned(),
             Some(Ok(_)) => "done".to_owned(),
             Some(Err(refusal)) => format!("refused {refusal:?}"),
         };
-        let replies = u64::from(matches!(step.outcome, Some(Ok(_))));
+        let replies = u64::from(step.order.is_some_and(|order| order.result.is_ok()));
         let mut text = format!("{}|{}|{outcome}", step.order_count, step.first_message);
         for notice in &step.notices {
             text.push('\n');
             text.push_str(&notice_json(notice));
         }
-        let shown = !matches!(step.outcome, Some(Err(_)));
+        let shown = step.order.is_none_or(|order| order.result.is_ok());
         let messages = replies + step.notices.len() as u64;
         RecordContent { text, messages, shown, question: None }
     }
+}
+
+/// An order to a market.
+pub fn market_order(
+    market: Protocol,
+    id: &str,
+    registration: Option<Registration>,
+    command: Command,
+) -> Envelope {
+    let (id, registration, reply) = (id.to_owned(), registration.map(Box::new), String::new());
+    Envelope::for_market(MarketSubmission { market, id, registration, reply }, command)
 }
 
 /// How a notice is written.
@@ -81,27 +91,33 @@ impl TestHub {
     /// A hub where this protocol publishes its records.
     pub fn with_market(rules: Rules, protocol: Protocol) -> Self {
         let mut scene = Self::new(rules);
-        scene.world.market = Some(Arc::new(Market { protocol, recorder: Arc::new(PlainRecorder) }));
+        scene.world.markets.insert(protocol, Arc::new(PlainRecorder));
         scene
     }
 
     /// Submits an order to the market; returns its record, and whether it was submitted before.
-    pub fn submit(&mut self, id: &str, signed_order: MarketOrder) -> (PostingId, bool) {
-        let market = self.world.market.as_ref().expect("a hub with a market").protocol;
-        let recorder = Arc::new(PlainRecorder);
-        let order = MarketSubmission { market, id: id.to_owned(), order: signed_order, recorder };
-        match self
-            .run(Command::SubmitToMarket(Box::new(order)))
-            .expect("submissions are never refused")
-        {
-            Answer::MarketOrder { record: posting, repeated } => (posting, repeated),
+    pub fn submit(&mut self, id: &str, command: Command) -> (PostingId, bool) {
+        self.submit_for(id, None, command)
+    }
+
+    /// The same, registering the requester of a job if it is unknown.
+    pub fn submit_for(
+        &mut self,
+        id: &str,
+        registration: Option<Registration>,
+        command: Command,
+    ) -> (PostingId, bool) {
+        let market = *self.world.markets.keys().next().expect("a hub with a market");
+        let answer = self.run(market_order(market, id, registration, command));
+        match answer.expect("submissions are never refused") {
+            Answer::MarketOrder { record, repeated } => (record, repeated),
             other => panic!("expected a market record, got {other:?}"),
         }
     }
 
     /// Submits an order; returns what was published for it.
-    pub fn submit_and_read(&mut self, id: &str, signed_order: MarketOrder) -> ParsedRecord {
-        let (posting, repeated) = self.submit(id, signed_order);
+    pub fn submit_and_read(&mut self, id: &str, command: Command) -> ParsedRecord {
+        let (posting, repeated) = self.submit(id, command);
         assert!(!repeated, "{id} was submitted before");
         self.read_record(posting)
     }

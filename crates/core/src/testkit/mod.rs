@@ -17,6 +17,7 @@ use crate::answer::Answer;
 use crate::changes::Changes;
 use crate::command::{Command, Timer};
 use crate::decide::{decide, missing_rows};
+use crate::envelope::Envelope;
 use crate::id::{AgentId, JobId};
 use crate::job::{Job, State};
 use crate::ledger::Transfer;
@@ -79,18 +80,22 @@ impl TestHub {
     }
 
     /// Runs one command the way a lane does: load, decide, apply, drop the cold rows.
-    pub fn run(&mut self, command: Command) -> Result<Answer, Refusal> {
-        self.run_with_changes(command).map(|(_, answer)| answer)
+    pub fn run(&mut self, envelope: impl Into<Envelope>) -> Result<Answer, Refusal> {
+        self.run_with_changes(envelope).map(|(_, answer)| answer)
     }
 
     /// The same, with its changes.
-    pub fn run_with_changes(&mut self, command: Command) -> Result<(Changes, Answer), Refusal> {
+    pub fn run_with_changes(
+        &mut self,
+        envelope: impl Into<Envelope>,
+    ) -> Result<(Changes, Answer), Refusal> {
+        let envelope = envelope.into();
         for _ in 0..LOAD_ROUNDS {
-            for need in missing_rows(&self.world, &command) {
+            for need in missing_rows(&self.world, &envelope) {
                 self.store.load_row(&mut self.world, need);
             }
         }
-        let decided = decide(&self.world, command, self.now);
+        let decided = decide(&self.world, envelope, self.now);
         self.world.drop_cold_rows();
         let (changes, answer) = decided?;
         if matches!(answer, Answer::SignedOrder { repeated: true, .. }) {

@@ -6,12 +6,12 @@ use proptest::prelude::*;
 
 use super::steps::{PRICES, Step, agent_at, job_at, pick};
 use super::wishes::{Wish, wish};
-use crate::command::{Actor, Command, JobRef, Registration};
+use crate::command::{Actor, Command, JobRef, OfferTerms, Registration};
+use crate::envelope::Envelope;
 use crate::id::AgentId;
 use crate::job::{Job, Selection, State};
-use crate::market::{MarketJobRequest, MarketOrder, MarketSubmission};
 use crate::refusal::Refusal;
-use crate::testkit::market::PlainRecorder;
+use crate::testkit::market::market_order;
 use crate::testkit::{HOME, TestHub, credits, registration};
 
 /// One random order. The numbers are choices, taken modulo the available options.
@@ -69,42 +69,34 @@ pub fn posted(other: impl Strategy<Value = Step>) -> impl Strategy<Value = Poste
 }
 
 impl Posted {
-    pub fn command(&self, scene: &mut TestHub) -> Option<Command> {
-        let signed_order = self.what.signed_order(scene)?;
+    pub fn envelope(&self, scene: &mut TestHub) -> Option<Envelope> {
+        let command = self.what.command(scene)?;
         let id = match self.id {
             Some(id) => format!("again-{}", id % 4),
             None => format!("post-{}", scene.world.next.market_orders),
         };
-        let order = MarketSubmission {
-            market: HOME,
-            id,
-            order: signed_order,
-            recorder: Arc::new(PlainRecorder),
+        let new_agent = match self.what {
+            What::Open { new_agent, .. } => new_agent.map(|who| newcomer(who % 4)),
+            _ => None,
         };
-        Some(Command::SubmitToMarket(Box::new(order)))
+        Some(market_order(HOME, &id, new_agent, command))
     }
 
     /// One order, or one for every invited agent.
     pub fn perform(&self, scene: &mut TestHub) -> Result<(), Refusal> {
         let What::Answer { job, price } = self.what else {
-            let command = self.command(scene);
-            return command.map_or(Ok(()), |command| scene.run(command).map(drop));
+            let order = self.envelope(scene);
+            return order.map_or(Ok(()), |order| scene.run(order).map(drop));
         };
         let Some(job) = auction_at(scene, job) else { return Ok(()) };
         for (at, by) in (price..=u8::MAX).zip(job.candidates.invited.clone()) {
             let (job, price) = (JobRef::Id(job.id), credits(pick(&PRICES, at)));
-            let signed_order = match at % 4 {
-                0 => MarketOrder::Decline { job, by },
-                _ => MarketOrder::Offer { job, by, price },
+            let command = match at % 4 {
+                0 => Command::Pass { job, by },
+                _ => Command::Offer { job, by, price, terms: OfferTerms::Bid },
             };
             let id = format!("post-{}", scene.world.next.market_orders);
-            let order = MarketSubmission {
-                market: HOME,
-                id,
-                order: signed_order,
-                recorder: Arc::new(PlainRecorder),
-            };
-            scene.run(Command::SubmitToMarket(Box::new(order)))?;
+            scene.run(market_order(HOME, &id, None, command))?;
         }
         Ok(())
     }
@@ -126,42 +118,35 @@ impl Posted {
 }
 
 impl What {
-    fn signed_order(&self, scene: &mut TestHub) -> Option<MarketOrder> {
+    fn command(&self, scene: &mut TestHub) -> Option<Command> {
         Some(match *self {
             Self::Other(ref step) => match step.command(scene)? {
-                Command::Register(order) => MarketOrder::Register(order),
-                Command::ReportResult(said) => MarketOrder::ReportResult(said),
+                command @ (Command::Register(_) | Command::ReportResult(_)) => command,
                 _ => return None,
             },
-            Self::Open { ref wish, new_agent } => {
-                let Command::OpenJob(order) = wish.command(scene) else { return None };
-                let new_agent = new_agent.map(|who| somebody(who % 4));
-                MarketOrder::OpenJob(Box::new(MarketJobRequest {
-                    order: *order,
-                    registration: new_agent,
-                }))
-            }
+            Self::Open { ref wish, .. } => wish.command(scene),
             Self::Decline { job, by } => {
                 let job = job_at(scene, job)?;
                 let by = concerned(scene, &job, by);
-                MarketOrder::Decline { job: JobRef::Id(job.id), by }
+                Command::Pass { job: JobRef::Id(job.id), by }
             }
             Self::Offer { job, by, price } => {
                 let found = (job < 230).then(|| auction_at(scene, job)).flatten();
                 let job = found.or_else(|| job_at(scene, job))?;
                 let by = concerned(scene, &job, by);
-                MarketOrder::Offer {
+                Command::Offer {
                     job: JobRef::Id(job.id),
                     by,
                     price: credits(pick(&PRICES, price)),
+                    terms: OfferTerms::Bid,
                 }
             }
             Self::Read { who, up_to } => {
-                MarketOrder::Read { agent: agent_at(scene, who % 6), up_to: u64::from(up_to % 16) }
+                Command::AckUnread { agent: agent_at(scene, who % 6), up_to: u64::from(up_to % 16) }
             }
             Self::Answer { .. } => return None,
-            Self::Dispatch => MarketOrder::Dispatch,
-            Self::Nothing => MarketOrder::RecordOnly,
+            Self::Dispatch => Command::DispatchQueue,
+            Self::Nothing => Command::RecordOnly,
         })
     }
 }
@@ -176,7 +161,7 @@ fn auction_at(scene: &TestHub, at: u8) -> Option<Arc<Job>> {
 }
 
 /// An agent that is not registered, the first time.
-fn somebody(who: u8) -> Registration {
+fn newcomer(who: u8) -> Registration {
     let order = registration(&format!("newcomer-{who}"), &format!("stranger-{who}"), &[]);
     Registration { actor: Actor::Owner, ..order }
 }

@@ -8,11 +8,12 @@ use crate::agent::key::Holder;
 use crate::agent::{Liveness, Terms};
 use crate::alias::Digest;
 use crate::command::{
-    Actor, Command, DeliveryResult, JobRef, MessageIdentity, OfferRef, Pay, Registration,
-    ReportResult, SaveAnswer, SuspensionTarget, Timer,
+    Actor, Command, DeliveryResult, JobRef, MessageIdentity, OfferRef, OfferTerms, Pay,
+    Registration, ReportResult, SuspensionTarget, Timer,
 };
+use crate::envelope::Envelope;
 use crate::id::AgentId;
-use crate::idempotency::{Principal, Receipt, SavedAnswer};
+use crate::idempotency::{Idempotency, Principal, Receipt, SavedAnswer};
 use crate::job::{Cause, Job};
 use crate::money::Credits;
 use crate::owner::Owner;
@@ -212,10 +213,11 @@ impl Step {
         if let Step::Post(posted) = self {
             return posted.perform(scene);
         }
-        match self.command(scene) {
-            Some(command) => scene.run(command).map(|_| ()),
-            None => Ok(()),
-        }
+        let envelope = match self {
+            Step::Say(voice) => voice.envelope(scene),
+            step => step.command(scene).map(Envelope::from),
+        };
+        envelope.map_or(Ok(()), |envelope| scene.run(envelope).map(drop))
     }
 
     pub fn command(&self, scene: &mut TestHub) -> Option<Command> {
@@ -247,7 +249,12 @@ impl Step {
             Step::Offer { job, by, price: at, short } => {
                 let valid_for = if short { Millis(0) } else { Millis::minutes(30) };
                 let job = name_of(&*job_at(scene, job)?, job);
-                Command::Offer { job, by: agent_at(scene, by), price: price(at), valid_for }
+                Command::Offer {
+                    job,
+                    by: agent_at(scene, by),
+                    price: price(at),
+                    terms: OfferTerms::Open { valid_for },
+                }
             }
             Step::Accept { job, by, from } => {
                 let job = name_of(&*job_at(scene, job)?, job);
@@ -257,7 +264,7 @@ impl Step {
                     1 => OfferRef::Price { by: maker, price: credits("0.10") },
                     _ => OfferRef::Only { by: maker },
                 };
-                Command::AcceptOffer { job, by: agent_at(scene, by), offer }
+                Command::accept_offer(job, agent_at(scene, by), offer)
             }
             Step::Report { .. } => self.report(scene)?,
             Step::Start { job } => {
@@ -298,12 +305,7 @@ impl Step {
                 let answer = SavedAnswer::Answer { status: 200, body: "{}".to_owned() };
                 let kept = if done { answer } else { SavedAnswer::Done(Receipt::Nothing) };
                 let principal = Principal::Agent(AgentId(1));
-                Command::SaveAnswer(Box::new(SaveAnswer {
-                    scope,
-                    request: scope,
-                    principal,
-                    answer: kept,
-                }))
+                Idempotency { scope, request: scope, principal }.save(kept)
             }
             Step::Keys { who, hash, how } => {
                 let agent = agent_at(scene, who);
@@ -332,9 +334,7 @@ impl Step {
             Step::Restore => Command::BeginEpoch,
             Step::Tick { job } => Command::FireTimer(Timer::Job(job_at(scene, job)?.id)),
             Step::Word(ref word) => word.command(scene)?,
-            Step::Say(ref voice) => voice.command(scene)?,
-            Step::Post(ref posted) => posted.command(scene)?,
-            Step::Wait { .. } | Step::Sleep { .. } => return None,
+            Step::Say(_) | Step::Post(_) | Step::Wait { .. } | Step::Sleep { .. } => return None,
         })
     }
 

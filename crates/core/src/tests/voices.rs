@@ -9,12 +9,16 @@ use super::steps::{AMOUNTS, PRICES, SKILLS, agent_at, pick};
 use crate::agent::Liveness;
 use crate::agent::presence::Availability;
 use crate::alias::Digest;
-use crate::command::{Command, Registration};
+use crate::command::{
+    Command, ExternalRef, JobRequest, PaymentBinding, ProfileUpdate, Registration, RequestTarget,
+};
+use crate::envelope::{Envelope, Signature};
 use crate::id::AgentId;
 use crate::job::{Cause, Job, Requester, Selection};
 use crate::price_step::PriceStep;
-use crate::signed_order::*;
-use crate::testkit::signed_orders::signer_registration;
+use crate::testkit::signed_orders::{
+    abandon, accept_named, invited_offer, profile_update, signed_result, signer_registration,
+};
 use crate::testkit::{AWAY, TestHub, credits, skill};
 use crate::time::Millis;
 
@@ -141,15 +145,15 @@ fn called(scene: &TestHub, job: &Job) -> String {
 
 impl Voice {
     /// The order, if there is anything to refer to.
-    pub fn command(&self, scene: &TestHub) -> Option<Command> {
+    pub fn envelope(&self, scene: &TestHub) -> Option<Envelope> {
         let job = job_at(scene, self.job);
         let about_a_job = !matches!(self.kind, Kind::Write | Kind::Introduce | Kind::Nothing);
         if job.is_none() && about_a_job && self.kind != Kind::Ask && self.stray.is_none() {
             // Without any job, a request comes first.
-            return Self { kind: Kind::Ask, ..self.clone() }.command(scene);
+            return Self { kind: Kind::Ask, ..self.clone() }.envelope(scene);
         }
         let speaker = self.speaker(scene, job.as_deref());
-        let signed_order = self.signed_order(scene, job.as_deref())?;
+        let command = self.command(scene, job.as_deref());
         let made = scene.world.next.claim.0;
         let (id, content) = match self.id {
             Some(id) => (format!("m-{}", id % 4), Digest::of(&[&[id % 8]])),
@@ -167,15 +171,15 @@ impl Voice {
                 if self.who.is_multiple_of(2) { Liveness::Always } else { Liveness::ByPolling };
             Registration { owner: owner.to_owned(), liveness, ..signer_registration(&speaker) }
         };
-        Some(Command::ExecuteSigned(Box::new(SignedEnvelope {
+        let signature = Signature {
             home: AWAY,
             registration: (!known).then(|| Box::new(enrolled())),
             native_id: speaker,
             id,
             content,
             body: "words".to_owned(),
-            order: signed_order,
-        })))
+        };
+        Some(Envelope::signed(signature, command))
     }
 
     /// The expected signer, or another one.
@@ -206,20 +210,19 @@ impl Voice {
         name.filter(|_| own).map_or_else(|| native(self.who), str::to_owned)
     }
 
-    fn signed_order(&self, scene: &TestHub, job: Option<&Job>) -> Option<SignedOrder> {
+    fn command(&self, scene: &TestHub, job: Option<&Job>) -> Command {
         let id = job.map(|job| called(scene, job));
         let id = id.filter(|_| self.amount < 240).unwrap_or_else(|| format!("m-{}", self.who % 4));
         let with = self.with.map(|at| self.other(scene, job, at));
         let request = ExternalRef { id, counterparty: with };
-        let output = "{}".to_owned();
-        Some(match self.kind {
-            Kind::Ask => SignedOrder::RequestJob(Box::new(self.ask(scene))),
+        match self.kind {
+            Kind::Ask => Command::RequestJob(Box::new(self.ask(scene))),
             Kind::Offer => {
                 let seconds = [0, 5, 600, 600][usize::from(self.who % 4)];
                 let (valid_for, eta) = (Millis::seconds(seconds), Millis(1));
                 let dear = self.who % 4 == 3;
                 let price = credits(if dear { "40" } else { pick(&PRICES, self.amount) });
-                SignedOrder::Offer(MakeOffer { request, price, valid_for, eta })
+                invited_offer(request, price, valid_for, eta)
             }
             Kind::Accept => {
                 let offers = job.map(|job| &job.candidates.offers[..]).unwrap_or_default();
@@ -229,21 +232,20 @@ impl Voice {
                     0 => PaymentBinding::ReadUpTo(u64::from(self.amount % 8)),
                     _ => PaymentBinding::NamesHub,
                 };
-                SignedOrder::Accept(AcceptOffer { offer, payment_proof: None, binding })
+                accept_named(offer, binding)
             }
-            Kind::Result => SignedOrder::Result(SendResult { request, output, is_final: true }),
-            Kind::Part => SignedOrder::Result(SendResult { request, output, is_final: false }),
+            Kind::Result => signed_result(request, true),
+            Kind::Part => signed_result(request, false),
             Kind::Fail | Kind::Refuse => {
                 let refused = self.kind == Kind::Refuse;
                 let causes =
                     [Cause::Execution, Cause::TimedOut, Cause::BudgetTooLow, Cause::Offline];
-                let (cause, text) = (pick(&causes, self.amount), "no".to_owned());
-                SignedOrder::Fail(AbandonJob { request, cause, refused, text })
+                abandon(request, pick(&causes, self.amount), refused, "no")
             }
-            Kind::Write => SignedOrder::SendMessage { to: self.other(scene, None, self.job) },
-            Kind::Introduce => SignedOrder::UpdateProfile(Box::new(self.profile())),
-            Kind::Nothing => SignedOrder::RecordOnly,
-        })
+            Kind::Write => Command::Forward { to: self.other(scene, None, self.job) },
+            Kind::Introduce => profile_update(self.profile()),
+            Kind::Nothing => Command::RecordOnly,
+        }
     }
 
     /// Mostly the other party of a job, sometimes any agent, even an unregistered one.
@@ -271,6 +273,8 @@ impl Voice {
         };
         let budget = (!self.amount.is_multiple_of(3)).then(|| credits(pick(&AMOUNTS, self.amount)));
         JobRequest {
+            by: AgentId(0),
+            id: String::new(),
             uuid: Uuid::from_u128(u128::from(scene.world.next.job.0) << 64),
             skill: pick(&SKILLS, self.who / 8).to_owned(),
             input: "{}".to_owned(),

@@ -17,15 +17,14 @@ use crate::agent::key::{Holder, Key};
 use crate::agent::{Agent, AgentState, OldSecret, Skill};
 use crate::changes::{Changes, ExpiredRows};
 use crate::command::Command;
+use crate::envelope::{Envelope, Proof};
 use crate::id::{AgentId, OwnerId};
 use crate::idempotency::IdempotencyEntry;
 use crate::job::select::Rotation;
 use crate::job::{Job, Offer, Requester};
-use crate::market::MarketOrder as Posted;
 use crate::notice::{Delivery, NoticeKind};
 use crate::owner::Owner;
 use crate::refusal::{MemoryBudget, Refusal};
-use crate::signed_order::SignedOrder;
 
 /// Allocator overhead per text.
 const ALLOCATION: usize = 16;
@@ -429,31 +428,35 @@ fn delivery_owner(push: &Delivery, of: impl Fn(AgentId) -> RowOwner) -> RowOwner
 
 /// Whether a command is accepted however little memory is left: it ends, forwards or acknowledges
 /// something, which frees memory, or it is the operator's.
-pub fn is_always_accepted(command: &Command) -> bool {
-    match command {
-        Command::Register(_)
-        | Command::IssueKey { .. }
-        | Command::RenewSecret { .. }
-        | Command::OpenAccount { .. }
-        | Command::Pay(_)
-        | Command::OpenJob(_)
-        | Command::Offer { .. }
-        | Command::ReportStatus { .. }
-        | Command::ReportReputation { .. }
-        | Command::AddAliases { .. }
-        | Command::SendMessage(_)
-        | Command::SetBlocked { .. } => command.is_by_operator(),
+pub fn is_always_accepted(envelope: &Envelope) -> bool {
+    let command = &envelope.command;
+    match envelope.proof {
         // Any other first order registers its signer.
-        Command::ExecuteSigned(order) => {
-            matches!(
-                order.order,
-                SignedOrder::Accept(_) | SignedOrder::Result(_) | SignedOrder::Fail(_)
-            )
+        Proof::Signature(_) => matches!(
+            command,
+            Command::AcceptOffer(_) | Command::ReportResult(_) | Command::AbandonJob(_)
+        ),
+        Proof::Market(_) => {
+            !matches!(command, Command::Register(_) | Command::OpenJob(_) | Command::Offer { .. })
         }
-        Command::SubmitToMarket(order) => {
-            !matches!(order.order, Posted::Register(_) | Posted::OpenJob(_) | Posted::Offer { .. })
-        }
-        _ => true,
+        Proof::Credential => match command {
+            Command::Register(_)
+            | Command::IssueKey { .. }
+            | Command::RenewSecret { .. }
+            | Command::OpenAccount { .. }
+            | Command::Pay(_)
+            | Command::OpenJob(_)
+            | Command::RequestJob(_)
+            | Command::Offer { .. }
+            | Command::UpdateProfile { .. }
+            | Command::ReportStatus { .. }
+            | Command::ReportReputation { .. }
+            | Command::AddAliases { .. }
+            | Command::SendMessage(_)
+            | Command::Forward { .. }
+            | Command::SetBlocked { .. } => command.is_by_operator(),
+            _ => true,
+        },
     }
 }
 

@@ -32,7 +32,7 @@ use crate::idempotency::{IdempotencyEntry, Principal, SavedSize};
 use crate::job::Job;
 use crate::job::select::Rotation;
 use crate::ledger::Transfer;
-use crate::market::Market;
+use crate::market::Markets;
 use crate::message::inbox::Inbox;
 use crate::money::Credits;
 use crate::notice::Delivery;
@@ -111,8 +111,8 @@ impl Default for Rules {
 #[derive(Clone)]
 pub struct World {
     pub rules: Rules,
-    /// The protocol that publishes its records, if there is one.
-    pub market: Option<Arc<Market>>,
+    /// The protocols that publish their records.
+    pub markets: Markets,
     pub next: Counters,
     agents: IdMap<AgentId, Arc<Agent>>,
     agent_states: IdMap<AgentId, Arc<AgentState>>,
@@ -187,7 +187,7 @@ impl World {
     pub fn new(rules: Rules) -> Self {
         let mut world = Self {
             rules,
-            market: None,
+            markets: Markets::new(),
             next: Counters::default(),
             agents: IdMap::default(),
             agent_states: IdMap::default(),

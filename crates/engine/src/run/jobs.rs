@@ -40,6 +40,7 @@ impl Engine {
                 }
                 claim::job(*origin, id)
             }
+            JobRef::Named(_) => return Ok(None),
         };
         let Some(ClaimTarget::Job(id)) = self.claim_target(digest).await? else { return Ok(None) };
         Ok(self.load_job(id).await?.filter(|job| job.state != State::Withdrawn))

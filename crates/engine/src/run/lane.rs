@@ -13,8 +13,9 @@ use parking_lot::RwLockWriteGuard;
 use rialto_core::changes::{Changes, ExpiredRows};
 use rialto_core::command::Command;
 use rialto_core::decide::MissingRow;
+use rialto_core::envelope::Envelope;
 use rialto_core::id::AgentId;
-use rialto_core::idempotency::{self, Receipt, SavedAnswer};
+use rialto_core::idempotency::{self, Idempotency, Receipt, SavedAnswer};
 use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
@@ -22,7 +23,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::event_log;
 use super::timers::Timers;
-use super::{CommandRequest, Failure, Idempotency, Inner, LaneMessage, LaneReply};
+use super::{CommandRequest, Failure, Inner, LaneMessage, LaneReply};
 use crate::store::{Row, RowKey, Store, StoreError};
 
 /// Commands decided before a commit.
@@ -132,7 +133,7 @@ impl Lane {
 
     fn fire_timers(&mut self, batch: &mut Batch, now: Timestamp) {
         for timer in self.timers.due(&self.world, now) {
-            let (changes, done) = self.decide(Command::FireTimer(timer), None, now);
+            let (changes, done) = self.decide(Command::FireTimer(timer).into(), now);
             if let Err(failure) = done {
                 tracing::error!(?timer, %failure, "timer command refused");
                 self.timers.postpone(timer, now);
@@ -158,7 +159,7 @@ impl Lane {
         batch.presented = noted;
         for (agent, up_to) in batch.presented.clone() {
             // A refusal does not matter: the agent was removed in the meantime.
-            let (changes, _) = self.decide(Command::MarkPresented { agent, up_to }, None, now);
+            let (changes, _) = self.decide(Command::MarkPresented { agent, up_to }.into(), now);
             batch.changes.merge(changes);
         }
     }
@@ -167,9 +168,9 @@ impl Lane {
         match lane_message {
             LaneMessage::Wake => {}
             LaneMessage::Stop => batch.stop = true,
-            LaneMessage::Run(ask) => {
-                let CommandRequest { command, idempotency: once, reply } = *ask;
-                let (changes, done) = self.decide(command, once, now);
+            LaneMessage::Run(request) => {
+                let CommandRequest { envelope, reply } = *request;
+                let (changes, done) = self.decide(envelope, now);
                 batch.changes.merge(changes);
                 batch.replies.push((reply, done));
             }
@@ -180,22 +181,21 @@ impl Lane {
     /// the world exactly once: an ended job applied twice would count as another started job.
     fn decide(
         &mut self,
-        command: Command,
-        once: Option<Idempotency>,
+        envelope: Envelope,
         now: Timestamp,
     ) -> (Changes, Result<LaneReply, Failure>) {
-        let (changes, done) = self.decide_command(command, once, now);
+        let (changes, done) = self.decide_envelope(envelope, now);
         self.inner.commands.fetch_add(1, Ordering::Relaxed);
         self.inner.rows_changed.fetch_add(changes.row_count() as u64, Ordering::Relaxed);
         (changes, done)
     }
 
-    fn decide_command(
+    fn decide_envelope(
         &mut self,
-        command: Command,
-        once: Option<Idempotency>,
+        envelope: Envelope,
         now: Timestamp,
     ) -> (Changes, Result<LaneReply, Failure>) {
+        let once = envelope.idempotency;
         if let Some(known) = once.and_then(|once| self.saved_result(once, now)) {
             return (Changes::default(), known);
         }
@@ -206,11 +206,11 @@ impl Lane {
         if let Err(refusal) = room {
             return (Changes::default(), Err(Failure::Refused(refusal)));
         }
-        if let Err(error) = self.load_needs(&command) {
+        if let Err(error) = self.load_needs(&envelope) {
             return (Changes::default(), Err(self.inner.record_store_error(&error)));
         }
         // The rules only read, so a panic in one has changed nothing.
-        let rules = AssertUnwindSafe(|| rialto_core::decide(&self.world, command, now));
+        let rules = AssertUnwindSafe(|| rialto_core::decide(&self.world, envelope, now));
         let Ok(decided) = catch_unwind(rules) else {
             tracing::error!("panic while deciding a command; it had no effect");
             return (Changes::default(), Err(Failure::Fault));
@@ -229,7 +229,7 @@ impl Lane {
         if let Some(once) = once.filter(|_| !curable) {
             // The record is decided after the effect, like a separate command. Its capacity was
             // checked above, and no effect uses any of it.
-            let note = Command::SaveAnswer(Box::new(once.into_record(SavedAnswer::Done(receipt))));
+            let note = once.save(SavedAnswer::Done(receipt));
             if let Ok((noted, _)) = rialto_core::decide(&self.world, note, now) {
                 self.world.apply(&noted);
                 changes.merge(noted);
@@ -255,10 +255,10 @@ impl Lane {
     }
 
     /// Loads the rows a command refers to.
-    fn load_needs(&mut self, command: &Command) -> Result<(), StoreError> {
+    fn load_needs(&mut self, envelope: &Envelope) -> Result<(), StoreError> {
         let mut asked = Vec::new();
         for _ in 0..LOAD_ROUNDS_MAX {
-            let mut needs = rialto_core::missing_rows(&self.world, command);
+            let mut needs = rialto_core::missing_rows(&self.world, envelope);
             // A row that was requested and not loaded does not exist.
             needs.retain(|need| !asked.contains(need));
             if needs.is_empty() {

@@ -24,8 +24,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
-use rialto_core::command::{Command, SaveAnswer};
+use rialto_core::command::Command;
+use rialto_core::envelope::Envelope;
 use rialto_core::id::AgentId;
+pub use rialto_core::idempotency::Idempotency;
 use rialto_core::idempotency::{self, IdempotencyRecord, Principal, Receipt, SavedAnswer};
 use rialto_core::refusal::Refusal;
 use rialto_core::time::{Millis, Timestamp};
@@ -75,25 +77,6 @@ pub enum Failure {
     StillRunning,
 }
 
-/// What makes a request repeatable.
-#[derive(Clone, Copy, Debug)]
-pub struct Idempotency {
-    /// Digest of caller, path and key.
-    pub scope: Digest,
-    /// Digest of the request's body.
-    pub request: Digest,
-    /// Whose share of the saved answers the record counts against.
-    pub principal: Principal,
-}
-
-impl Idempotency {
-    /// The command that saves an answer for repeats.
-    pub fn into_record(self, kept: SavedAnswer) -> SaveAnswer {
-        let Self { scope, request, principal } = self;
-        SaveAnswer { scope, request, principal, answer: kept }
-    }
-}
-
 /// An answer, and whether it is a replay of an earlier one.
 #[derive(Clone, Debug)]
 pub struct RunResult {
@@ -103,8 +86,7 @@ pub struct RunResult {
 
 /// One command on its way to the lane.
 struct CommandRequest {
-    command: Command,
-    idempotency: Option<Idempotency>,
+    envelope: Envelope,
     reply: oneshot::Sender<Result<LaneReply, Failure>>,
 }
 
@@ -165,19 +147,24 @@ pub struct LaneStats {
 
 impl Engine {
     /// Runs a command and returns once it is on disk.
-    pub async fn run(&self, command: Command) -> Result<Answer, Failure> {
-        self.run_once(command, None).await.map(|ran| ran.answer)
+    pub async fn run(&self, envelope: impl Into<Envelope>) -> Result<Answer, Failure> {
+        self.run_envelope(envelope.into()).await.map(|ran| ran.answer)
     }
 
     /// Runs a command that a caller may repeat; a repeat gets the first answer again.
     pub async fn run_once(
         &self,
         command: Command,
-        once: Option<Idempotency>,
+        idempotency: Option<Idempotency>,
     ) -> Result<RunResult, Failure> {
+        self.run_envelope(Envelope { idempotency, ..command.into() }).await
+    }
+
+    /// The same for an envelope.
+    pub async fn run_envelope(&self, envelope: Envelope) -> Result<RunResult, Failure> {
         let (reply, answer) = oneshot::channel();
-        let ask = Box::new(CommandRequest { command, idempotency: once, reply });
-        self.lane.send(LaneMessage::Run(ask)).await.map_err(|_| Failure::Unavailable)?;
+        let request = Box::new(CommandRequest { envelope, reply });
+        self.lane.send(LaneMessage::Run(request)).await.map_err(|_| Failure::Unavailable)?;
         match answer.await.map_err(|_| Failure::Unavailable)?? {
             LaneReply::Fresh(answer) => Ok(RunResult { answer, replayed: false }),
             LaneReply::Replayed(receipt) => {

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use parking_lot::{Mutex, RwLock};
 use rialto_core::id::{EntryId, EventId, JobId, NoticeId, OutcomeId, PostingId, TransferId};
 use rialto_core::ledger::EntryHash;
-use rialto_core::market::Market;
+use rialto_core::market::Markets;
 use rialto_core::time::Timestamp;
 use rialto_core::world::{Rules, World};
 use tokio::sync::{mpsc, watch};
@@ -36,7 +36,7 @@ pub struct EngineParts {
     pub random: Arc<dyn RandomSource>,
     pub secret: HubSecret,
     /// The protocol that publishes market records, if one is enabled.
-    pub market: Option<Arc<Market>>,
+    pub markets: Markets,
 }
 
 /// A running engine and its thread.
@@ -63,9 +63,9 @@ type AssembledEngine = (Engine, Lane, watch::Receiver<Option<Timestamp>>);
 
 /// Reads the store without starting anything.
 pub(crate) fn assemble(setup: EngineParts) -> Result<AssembledEngine, StoreError> {
-    let EngineParts { mut store, rules, clock, random: ids, secret, market } = setup;
+    let EngineParts { mut store, rules, clock, random: ids, secret, markets } = setup;
     let mut world = World::new(rules);
-    world.market = market;
+    world.markets = markets;
     world.apply(&store.load_hot_rows()?);
     check_ledger_head(&world, &mut *store)?;
     check_newest_rows(&world, &mut *store)?;

@@ -22,7 +22,6 @@ use rialto_engine::store::memory::MemoryStore;
 use rialto_engine::store::sqlite::SqliteStore;
 use rialto_engine::store::{Store, StoreError};
 use rialto_engine::{Engine, EngineParts, Failure, RunningEngine};
-use rialto_protocols::ALL;
 use rialto_protocols::adapter::{self, HubContext, HubContextParts};
 use tokio::net::TcpListener;
 
@@ -240,8 +239,8 @@ fn start_engine(
         protocol.set_rules(&mut rules);
     }
     let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::start()));
-    let market = ALL.iter().find_map(|adapter| adapter.market()).map(Arc::new);
-    let setup = EngineParts { store, rules, clock, random: Arc::new(OsRandom), secret, market };
+    let markets = adapter::markets();
+    let setup = EngineParts { store, rules, clock, random: Arc::new(OsRandom), secret, markets };
     Ok(Engine::start(setup)?)
 }
 

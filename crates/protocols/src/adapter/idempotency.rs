@@ -17,7 +17,6 @@ use axum::extract::{ConnectInfo, Request};
 use axum::http::{Extensions, HeaderValue, StatusCode};
 use axum::response::Response;
 use rialto_core::alias::Digest;
-use rialto_core::command::Command;
 use rialto_core::idempotency::{Principal, SavedAnswer};
 use rialto_core::refusal::Refusal;
 use rialto_engine::Idempotency;
@@ -205,8 +204,7 @@ async fn save_answer(
     };
     let text = String::from_utf8_lossy(&bytes);
     let saved = SavedAnswer::Answer { status, body: responses.redact_secrets(&text) };
-    let command = Command::SaveAnswer(Box::new(once.into_record(saved)));
-    if let Err(failure) = responses.context().engine.run(command).await {
+    if let Err(failure) = responses.context().engine.run(once.save(saved)).await {
         // The effect has its own record, so a repeat is still harmless.
         tracing::warn!(%failure, "storing an idempotency record failed");
     }

@@ -32,7 +32,7 @@ use rialto_core::command::Command;
 use rialto_core::confusables::Confusables;
 use rialto_core::id::AgentId;
 use rialto_core::job::Cause;
-use rialto_core::market::Market;
+use rialto_core::market::{MarketRecorder, Markets};
 use rialto_core::notice::Notice;
 use rialto_core::time::Timestamp;
 use rialto_engine::delivery::DeliveryEncoder;
@@ -104,8 +104,8 @@ pub trait ProtocolAdapter: Send + Sync {
     /// protocol gets its own state.
     fn read_settings(&self, layers: &mut Layers<'_>) -> Arc<dyn ProtocolSettings>;
 
-    /// The market whose records it publishes, if it is one.
-    fn market(&self) -> Option<Market> {
+    /// What writes the public records of its steps, if it is a market.
+    fn market_recorder(&self) -> Option<Arc<dyn MarketRecorder>> {
         None
     }
 
@@ -200,6 +200,13 @@ pub fn confusables() -> Confusables {
             adapter.map_or_else(Vec::new, |adapter| adapter.agent_skeletons(native))
         },
     }
+}
+
+/// The protocols that are markets.
+pub fn markets() -> Markets {
+    let recorder =
+        |adapter: &&dyn ProtocolAdapter| Some((adapter.id(), adapter.market_recorder()?));
+    crate::ALL.iter().filter_map(recorder).collect()
 }
 
 /// The protocol of jobs that are opened at the hub's own API.

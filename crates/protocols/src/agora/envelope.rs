@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 
 use rialto_core::alias::claim;
 use rialto_core::answer::Answer;
-use rialto_core::command::Command;
+use rialto_core::command::{Command, JobRequest, RequestTarget, UnfitAgent};
+use rialto_core::envelope::{Envelope as CommandEnvelope, Signature};
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::{Job, State, request};
 use rialto_core::refusal::Refusal;
-use rialto_core::signed_order::{RequestTarget, SignedEnvelope, SignedOrder};
 use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
@@ -134,32 +134,31 @@ async fn act(
     let limited = context.write_limiter.count_write(signer).err();
     let hello = hello(context, &proven)?;
     let uuid = context.engine.random().new_uuid();
-    let mut order = translate::signed_envelope(context, &proven);
-    let ordered = signed_order(context, &proven, hello.as_ref(), uuid)
-        .map(|signed_order| order.order = signed_order);
-    find_unfit(context, &mut order.order).await;
+    let signature = translate::signature(context, &proven);
+    let mut command = signed_command(context, &proven, hello.as_ref(), uuid);
+    if let Ok(Command::RequestJob(order)) = &mut command {
+        order.unfit_agents = find_unfit(context, order).await;
+    }
     // A new sender counts as a registration from its network address.
     let limited = limited.or_else(|| {
-        order
-            .registration
-            .as_ref()
-            .and_then(|_| context.write_limiter.count_new_sender(way.peer).err())
+        let new_agent = signature.registration.as_ref();
+        new_agent.and_then(|_| context.write_limiter.count_new_sender(way.peer).err())
     });
-    let hindrance = match limited {
-        Some(error) => Some(too_often(context, &proven, error)),
-        None => ordered.err(),
-    };
+    if let Some(error) = limited {
+        command = Err(too_often(context, &proven, error));
+    }
     // An envelope that was sent before gets its earlier answer or refusal first (R73).
-    let was_said = (hindrance.is_some() || way.must_be_hello) && was_said(context, &order).await;
+    let was_sent = (command.is_err() || way.must_be_hello) && was_sent(context, &signature).await;
     // A HELLO that another party may have seen does not open a connection (R69).
-    if way.must_be_hello && was_said {
+    if way.must_be_hello && was_sent {
         return Err(hello_required());
     }
-    if let Some(failure) = hindrance.filter(|_| !was_said) {
-        return Err(failure);
-    }
+    let command = match command {
+        Err(_) if was_sent => Command::RecordOnly,
+        command => command?,
+    };
     let head = known.map_or(0, |by| context.engine.with_world(|world| world.inbox(by).head));
-    let ran = context.engine.run(Command::ExecuteSigned(Box::new(order))).await;
+    let ran = context.engine.run(CommandEnvelope::signed(signature, command)).await;
     let answer = ran.map_err(|failure| errors::from_engine(&failure))?;
     let Answer::SignedOrder { by, job, state, repeated } = answer else {
         return Err(errors::from_engine(&EngineFailure::Fault));
@@ -222,25 +221,25 @@ pub fn request_id_of<'a>(envelope: &Envelope<'a>, payload: &Payload<'a>) -> Opti
 }
 
 /// Whether its sender has used this id before. The core decides what follows from that.
-async fn was_said(context: &AgoraContext, order: &SignedEnvelope) -> bool {
-    let name = claim::signed_order(order.home, &order.native_id, &order.id);
+async fn was_sent(context: &AgoraContext, signature: &Signature) -> bool {
+    let name = claim::signed_order(signature.home, &signature.native_id, &signature.id);
     context.engine.claim_target(name).await.is_ok_and(|target| target.is_some())
 }
 
-/// The order of the envelope, after its destination is resolved.
-fn signed_order(
+/// The command of the envelope, after its destination is resolved.
+fn signed_command(
     context: &AgoraContext,
     proven: &ProvenEnvelope<'_>,
     hello: Option<&Hello<'_>>,
     uuid: Uuid,
-) -> Result<SignedOrder, Failure> {
+) -> Result<Command, Failure> {
     let named = destination_key(proven.envelope, proven.source.path_agent)?;
     let named = named.map(|key| resolve_destination(context, proven.envelope, key)).transpose()?;
     if let Some(url) = hello.and_then(|hello| hello.endpoint) {
         let blocked = |why| Failure::bad_field("/payload/endpoint", &format!("{why}"));
         context.egress.check_url(url).map_err(blocked)?;
     }
-    translate::signed_order(context, proven, named, uuid)
+    translate::signed_command(context, proven, named, uuid)
 }
 
 /// The key that an envelope is addressed to: the agent of the URL, else its `recipient`, else none
@@ -275,16 +274,14 @@ fn resolve_destination(
     known.map(Destination::Agent).ok_or_else(unknown)
 }
 
-/// Records which agents of other protocols cannot accept the input.
-async fn find_unfit(context: &AgoraContext, signed_order: &mut SignedOrder) {
-    let SignedOrder::RequestJob(ask) = signed_order else { return };
-    let of = match ask.to {
+/// The agents of other protocols that cannot accept the input.
+async fn find_unfit(context: &AgoraContext, order: &JobRequest) -> Vec<UnfitAgent> {
+    let agent = match order.to {
         RequestTarget::Agent(agent) => Some(agent),
         RequestTarget::Best { .. } => None,
     };
-    let wanted =
-        InputCheck { origin: ID, skill_names: &[&ask.skill], agent: of, input: &ask.input };
-    ask.unfit_agents = input_check::find_unfit_agents(context, &wanted).await;
+    let check = InputCheck { origin: ID, skill_names: &[&order.skill], agent, input: &order.input };
+    input_check::find_unfit_agents(context, &check).await
 }
 
 /// The error for a sender above its rate limit: wait, unless the receiver has blocked it and

@@ -1,20 +1,20 @@
-//! Translates a proven envelope into a signed order for the core, and a job's id and state into
-//! this protocol's.
+//! Translates a proven envelope into a signed command, and a job's id and state into this
+//! protocol's.
 
 use std::borrow::Cow;
 
 use rialto_core::agent::presence::Availability;
 use rialto_core::agent::{Liveness, Skill};
 use rialto_core::alias::Digest;
-use rialto_core::command::{Actor, Registration};
+use rialto_core::command::{
+    AbandonJob, AcceptOffer, AcceptedOffer, Actor, Command, ExternalRef, JobRef, JobRequest,
+    OfferTerms, PaymentBinding, ProfileUpdate, Registration, ReportResult, RequestTarget,
+};
+use rialto_core::envelope::Signature;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, State};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
-use rialto_core::signed_order::{
-    AbandonJob, AcceptOffer, ExternalRef, JobRequest, MakeOffer, PaymentBinding, ProfileUpdate,
-    RequestTarget, SendResult, SignedEnvelope, SignedOrder,
-};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use uuid::Uuid;
@@ -52,19 +52,21 @@ impl ProvenEnvelope<'_> {
     }
 }
 
-/// The core's signed envelope, still without its order.
-pub fn signed_envelope(context: &AgoraContext, proven: &ProvenEnvelope<'_>) -> SignedEnvelope {
+/// The author of a signed command is its signer, as the signature says.
+const SIGNER: AgentId = AgentId(0);
+
+/// The signature of an envelope.
+pub fn signature(context: &AgoraContext, proven: &ProvenEnvelope<'_>) -> Signature {
     let ProvenEnvelope { envelope, proof, received_at, .. } = proven;
     let native = proof.key.did();
     let known = context.engine.with_world(|world| world.agent_by_alias(ID, &native).is_some());
     let new_agent = (!known).then(|| Box::new(new_agent(context, &native, name(proven))));
-    SignedEnvelope {
+    Signature {
         home: ID,
         registration: new_agent,
         id: envelope.id.to_owned(),
         content: content(context, proven),
         body: write_stored_envelope(envelope, proof, *received_at),
-        order: SignedOrder::RecordOnly,
         native_id: native,
     }
 }
@@ -119,46 +121,65 @@ fn binding(context: &AgoraContext, proven: &ProvenEnvelope<'_>) -> PaymentBindin
     }
 }
 
-/// The order of an envelope to its destination. `uuid` is the id of the job that it may open.
-pub fn signed_order(
+/// The command of an envelope to its destination. `uuid` is the id of the job that it may open.
+pub fn signed_command(
     context: &AgoraContext,
     proven: &ProvenEnvelope<'_>,
     named: Option<Destination>,
     uuid: Uuid,
-) -> Result<SignedOrder, Failure> {
+) -> Result<Command, Failure> {
     Ok(match &proven.payload {
         Payload::Request(request) => {
             let meta = write_evidence(proven.envelope.raw(), request);
             // The path is not signed: a replay could choose another.
             let is_bound = proven.envelope.recipient.is_some();
-            SignedOrder::RequestJob(Box::new(JobRequest {
+            Command::RequestJob(Box::new(JobRequest {
                 meta,
                 is_bound,
+                id: proven.envelope.id.to_owned(),
                 ..ask(context, request, named, uuid)?
             }))
         }
-        Payload::Offer(offer) => SignedOrder::Offer(MakeOffer {
-            request: about(offer.request_id, named)?,
+        Payload::Offer(offer) => Command::Offer {
+            job: JobRef::Named(about(offer.request_id, named)?),
+            by: SIGNER,
             price: offer.cost,
-            valid_for: offer.ttl,
-            eta: offer.eta,
-        }),
-        Payload::Accept(accept) => SignedOrder::Accept(AcceptOffer {
-            offer: about(accept.offer_id, named)?,
+            terms: OfferTerms::Invited {
+                name: proven.envelope.id.to_owned(),
+                valid_for: offer.ttl,
+                eta: offer.eta,
+            },
+        },
+        Payload::Accept(accept) => Command::AcceptOffer(Box::new(AcceptOffer {
+            by: SIGNER,
+            offer: AcceptedOffer::Named(about(accept.offer_id, named)?),
             payment_proof: accept.payment_proof.map(str::to_owned),
             binding: binding(context, proven),
-        }),
-        Payload::Result(output) => SignedOrder::Result(SendResult {
-            request: about(output.request_id, named)?,
-            output: output.data.to_owned(),
+        })),
+        Payload::Result(output) => Command::ReportResult(Box::new(ReportResult {
+            job: JobRef::Named(about(output.request_id, named)?),
+            by: SIGNER,
+            epoch: None,
+            ok: true,
             is_final: output.status.is_final(),
-        }),
+            // It reads its inbox, one message after the other.
+            knows_work: false,
+            no_response: false,
+            output: Some(output.data.to_owned()),
+            // The agreed price is paid.
+            cost: Credits::MAX,
+            took: None,
+            cause: None,
+            text: None,
+            meta: None,
+            content: content(context, proven),
+        })),
         Payload::Error(failed) => match failed.request_id {
-            Some(id) => SignedOrder::Fail(give_up(about(id, named)?, failed)),
+            Some(id) => Command::AbandonJob(Box::new(give_up(about(id, named)?, failed))),
             None => write(named, "an ERROR without request_id")?,
         },
         Payload::Unspecified => match (proven.envelope.message_type, named) {
-            (_, Some(Destination::Agent(to))) => SignedOrder::SendMessage { to },
+            (_, Some(Destination::Agent(to))) => Command::Forward { to },
             (MessageType::Hello, _) => introduce(Hello::read(proven.envelope.payload)?),
             (MessageType::Status, _) => report(StatusUpdate::read(proven.envelope.payload)?),
             (_, named) => write(named, "a WELCOME")?,
@@ -183,6 +204,8 @@ fn ask(
     };
     let currency = request.budget.and_then(|budget| budget.currency);
     Ok(JobRequest {
+        by: SIGNER,
+        id: String::new(),
         uuid,
         skill: skill(context, request.resource, to),
         input: request.params.to_owned(),
@@ -227,10 +250,10 @@ fn about(id: &str, named: Option<Destination>) -> Result<ExternalRef, Failure> {
 }
 
 /// A message that can only go to the agent it is addressed to (R29).
-fn write(named: Option<Destination>, what: &str) -> Result<SignedOrder, Failure> {
+fn write(named: Option<Destination>, what: &str) -> Result<Command, Failure> {
     match named {
-        Some(Destination::Agent(to)) => Ok(SignedOrder::SendMessage { to }),
-        Some(Destination::Hub | Destination::HubByPath) => Ok(SignedOrder::RecordOnly),
+        Some(Destination::Agent(to)) => Ok(Command::Forward { to }),
+        Some(Destination::Hub | Destination::HubByPath) => Ok(Command::RecordOnly),
         None => {
             let message = format!("is required for {what}");
             Err(Failure::bad_field("/recipient", &message))
@@ -238,23 +261,27 @@ fn write(named: Option<Destination>, what: &str) -> Result<SignedOrder, Failure>
     }
 }
 
-fn introduce(hello: Hello<'_>) -> SignedOrder {
-    SignedOrder::UpdateProfile(Box::new(ProfileUpdate {
+fn profile_update(profile: ProfileUpdate) -> Command {
+    Command::UpdateProfile { agent: SIGNER, profile: Box::new(profile) }
+}
+
+fn introduce(hello: Hello<'_>) -> Command {
+    profile_update(ProfileUpdate {
         name: hello.name.map(str::to_owned),
         skills: hello.capabilities.map(skills),
         endpoint: hello.endpoint.map(str::to_owned),
         // An agent that sends a HELLO is available.
         availability: Some(Availability::Idle),
-    }))
+    })
 }
 
-fn report(heard: StatusUpdate<'_>) -> SignedOrder {
-    SignedOrder::UpdateProfile(Box::new(ProfileUpdate {
+fn report(heard: StatusUpdate<'_>) -> Command {
+    profile_update(ProfileUpdate {
         name: None,
         skills: heard.capabilities.map(skills),
         endpoint: None,
         availability: heard.status.map(availability),
-    }))
+    })
 }
 
 fn skills(capabilities: Vec<Capability<'_>>) -> Vec<Skill> {
@@ -293,7 +320,7 @@ fn give_up(request: ExternalRef, failed: &ErrorPayload<'_>) -> AbandonJob {
         Code::Timeout => (Cause::TimedOut, false),
         Code::Internal => (Cause::Execution, false),
     };
-    AbandonJob { request, cause, refused, text: failed.message.to_owned() }
+    AbandonJob { by: SIGNER, request, cause, refused, text: failed.message.to_owned() }
 }
 
 /// The agent of a key, registered or not.

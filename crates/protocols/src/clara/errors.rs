@@ -9,18 +9,18 @@ use rialto_core::refusal::{Refusal, Retry};
 use rialto_engine::Failure as EngineFailure;
 
 use super::operations::json_response;
-use super::record_writer::{OrderRecordWriter, OrderReply};
+use super::record_writer::{OrderRecord, OrderReply};
 use super::{Failure, OrderError, auth};
 use crate::adapter::EdgeError;
 
 /// The error text of the market for a refusal, depending on the order.
 pub fn from_refusal(
-    writer: &OrderRecordWriter,
+    record: &OrderRecord,
     step: &MarketStep<'_, '_>,
     refusal: &Refusal,
 ) -> Option<OrderError> {
-    let address = writer.from.clone();
-    match (&writer.reply, refusal) {
+    let address = record.from.clone();
+    match (&record.reply, refusal) {
         (
             OrderReply::Registered { agent_id },
             Refusal::IdTaken

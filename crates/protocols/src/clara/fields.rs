@@ -197,7 +197,7 @@ fn bare(context: &HubContext, job: &Job) -> MessageView {
 
 /// A message of the market, without its number.
 fn sent(message: &OutgoingMessage, layout: TagParts) -> MessageView {
-    let tags: Vec<_> = message.tags.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let tags: Vec<_> = message.tags.iter().map(|(name, value)| (&**name, value.as_str())).collect();
     let data = message.data.as_deref().unwrap_or_default();
     written(&[("Target", &message.target)], &tags, data, layout)
 }

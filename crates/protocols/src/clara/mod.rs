@@ -50,7 +50,7 @@ use axum::response::{IntoResponse, Response};
 use rialto_config::Layers;
 use rialto_core::alias::Protocol;
 #[cfg(feature = "server")]
-use rialto_core::market::Market;
+use rialto_core::market::MarketRecorder;
 #[cfg(feature = "server")]
 use rialto_engine::{delivery::DeliveryEncoder, secret::HubSecret};
 
@@ -110,8 +110,8 @@ impl ProtocolAdapter for Clara {
         Arc::new(Settings::read(layers))
     }
 
-    fn market(&self) -> Option<Market> {
-        Some(Market { protocol: ID, recorder: Arc::new(record_writer::EventRecordWriter) })
+    fn market_recorder(&self) -> Option<Arc<dyn MarketRecorder>> {
+        Some(Arc::new(record_writer::RecordWriter))
     }
 
     fn operations(&self) -> Vec<OperationInfo> {

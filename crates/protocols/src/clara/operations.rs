@@ -2,7 +2,6 @@
 //! reads an item, verifies its signature, executes it once, and then acknowledges it.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
@@ -11,13 +10,13 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use rialto_core::alias::claim;
 use rialto_core::command::{Command, JobRef};
-use rialto_core::market::{MarketOrder, MarketSubmission};
+use rialto_core::envelope::{Envelope, MarketSubmission};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::ClaraContext;
 use super::errors::from_engine;
-use super::record_writer::{OrderRecordWriter, OrderReply, answer_result};
+use super::record_writer::{OrderRecord, OrderReply, answer_result};
 use super::translate::{OrderPlan, PlanError, plan_order};
 use super::wire::message::{read_assign, read_dry_run, read_process};
 use super::wire::result::{
@@ -135,18 +134,19 @@ async fn accept_item(
     let address = item.signer_address();
     auth::count_message(context, &address, from)?;
     let message = IncomingMessage { item: Some(&body), ..IncomingMessage::of(&item)? };
-    let (signed_order, reply) = plan(context, &message, dialect).await?;
-    let opens = matches!(signed_order, MarketOrder::OpenJob(_));
-    let post = MarketSubmission {
-        market: ID,
-        id: id.to_string(),
-        order: signed_order,
-        recorder: Arc::new(OrderRecordWriter { from: address, reply, is_stored: true }),
-    };
-    let ran = context.engine.run(Command::SubmitToMarket(Box::new(post))).await;
-    ran.map_err(from_engine)?;
+    let plan = plan(context, &message, dialect).await?;
+    let opens = matches!(plan.command, Command::OpenJob(_));
+    let order = market_order(id.to_string(), address, plan, true);
+    context.engine.run(order).await.map_err(from_engine)?;
     let job = if opens { opened(context, id).await? } else { None };
     Ok(AcceptedItem { id, job })
+}
+
+/// The market order of a plan. A dry-run is not stored.
+fn market_order(id: String, from: String, plan: OrderPlan, is_stored: bool) -> Envelope {
+    let OrderPlan { command, reply, registration } = plan;
+    let reply = OrderRecord { from, reply, is_stored }.to_json();
+    Envelope::for_market(MarketSubmission { market: ID, id, registration, reply }, command)
 }
 
 /// The job that an item opened, now or when it first arrived.
@@ -204,28 +204,21 @@ async fn evaluate_dry_run(
     let json = read_dry_run(body)?;
     let message = IncomingMessage::dry_run(&json, process)?;
     let Ok(_turn) = DRY_RUNS.acquire().await else { return Err(Failure::internal("dry-run")) };
-    let (signed_order, reply) = plan(context, &message, dialect).await?;
+    let plan = plan(context, &message, dialect).await?;
     // A read-only order needs no decision, so it is answered directly.
-    if let (MarketOrder::RecordOnly, OrderReply::Answer { messages, .. }) = (&signed_order, &reply)
+    if let (Command::RecordOnly, OrderReply::Answer { messages, .. }) = (&plan.command, &plan.reply)
     {
         let first = context.engine.with_world(|world| world.next.market_messages);
         return Ok(answer_result(messages, first));
     }
     // An id that no item can have.
     let id = format!("dry-run {}", context.engine.random().new_uuid());
-    let recorder =
-        Arc::new(OrderRecordWriter { from: message.from.to_string(), reply, is_stored: false });
-    let post = Command::SubmitToMarket(Box::new(MarketSubmission {
-        market: ID,
-        id,
-        order: signed_order,
-        recorder,
-    }));
+    let order = market_order(id, message.from.to_string(), plan, false);
     // The cost of the decision depends on the number of agents, so it runs on the blocking pool.
     let context = context.clone();
     let decide = move || {
         let now = context.engine.now();
-        let decided = context.engine.with_world(|world| rialto_core::decide(world, post, now));
+        let decided = context.engine.with_world(|world| rialto_core::decide(world, order, now));
         let (changes, _) = decided.map_err(|refusal| from_engine(refusal.into()))?;
         let text = changes.market_records.first().map(|posting| posting.text.clone());
         text.ok_or_else(|| Failure::internal("dry-run"))
@@ -241,7 +234,7 @@ async fn plan(
     dialect: Dialect,
 ) -> Result<OrderPlan, Failure> {
     match plan_order(context, message, dialect).await {
-        Err(PlanError::Order(error)) => Ok((MarketOrder::RecordOnly, OrderReply::Error(error))),
+        Err(PlanError::Order(error)) => Ok(OrderPlan::new(Command::RecordOnly, error.into())),
         Err(PlanError::Engine(failure)) => Err(from_engine(failure)),
         Ok(plan) => Ok(plan),
     }

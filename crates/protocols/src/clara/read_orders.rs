@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Selection, State};
-use rialto_core::market::MarketOrder;
 use rialto_core::money::Credits;
 use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::world::World;
@@ -51,8 +51,8 @@ pub async fn answer_read_order(
     order: Order<'_>,
     after: u64,
 ) -> Result<Option<OutgoingMessage>, PlanError> {
-    match planned(context, (from, true), order, after).await? {
-        (_, OrderReply::Answer { messages, .. }) => Ok(messages.into_iter().next()),
+    match planned(context, (from, true), order, after).await?.reply {
+        OrderReply::Answer { messages, .. } => Ok(messages.into_iter().next()),
         _ => Ok(None),
     }
 }
@@ -64,9 +64,7 @@ async fn planned(
     after: u64,
 ) -> Result<OrderPlan, PlanError> {
     let ask = ReadQuery::of(&order, after);
-    let said = |messages: Vec<OutgoingMessage>, shown| {
-        (MarketOrder::RecordOnly, OrderReply::Answer { messages, shown, ask: ask.clone() })
-    };
+    let said = |messages, shown| OrderPlan::read_only(messages, shown, ask.clone());
     Ok(match order {
         Order::ListAgents => said(vec![directory::list_agents(context, from, after).await?], true),
         Order::TasksQueue => said(vec![directory::list_queued_tasks(context, from, after)], true),
@@ -179,10 +177,7 @@ async fn next_result(
         }
     }
     let Some((notice, job, reader)) = oldest else {
-        return Ok((
-            MarketOrder::RecordOnly,
-            OrderReply::Answer { messages: Vec::new(), shown: false, ask: None },
-        ));
+        return Ok(OrderPlan::read_only(Vec::new(), false, None));
     };
     let message = context.engine.with_world(|world| {
         let (done, asked) =
@@ -190,8 +185,8 @@ async fn next_result(
         Some(OutgoingMessage::next_result(dialect, from, &done, &asked))
     });
     let messages = message.into_iter().collect();
-    let signed_order = MarketOrder::Read { agent: reader, up_to: notice.position };
-    Ok((signed_order, OrderReply::Answer { messages, shown: false, ask: None }))
+    let command = Command::AckUnread { agent: reader, up_to: notice.position };
+    Ok(OrderPlan::new(command, OrderReply::Answer { messages, shown: false, ask: None }))
 }
 
 /// The first result in an inbox after the read position.

@@ -4,6 +4,7 @@ use rialto_core::job::{Job, State};
 use rialto_core::market::{MarketRecorder, MarketStep, RecordContent};
 use rialto_core::money::Credits;
 use rialto_core::refusal::Refusal;
+use serde::{Deserialize, Serialize};
 
 use super::results::{ReadQuery, STORED_ANSWER_MAX, StoredQuery};
 use super::wire::outgoing::{OutgoingMessage, TaskNotice};
@@ -11,13 +12,13 @@ use super::wire::result;
 use super::{ID, OrderError, delivery, directory, errors, task};
 use crate::kit::budget::ByteBudget;
 
-/// Writes the records of events that no order caused.
+/// Writes the market's records.
 #[derive(Clone, Copy, Debug)]
-pub struct EventRecordWriter;
+pub struct RecordWriter;
 
-/// Writes the record of one order.
-#[derive(Clone, Debug)]
-pub struct OrderRecordWriter {
+/// How the record of one order is written. It travels with the order as JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OrderRecord {
     /// The sender's address.
     pub from: String,
     pub reply: OrderReply,
@@ -26,7 +27,7 @@ pub struct OrderRecordWriter {
 }
 
 /// How an order is answered if it succeeds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum OrderReply {
     /// An agent was registered.
     Registered { agent_id: String },
@@ -43,22 +44,26 @@ pub enum OrderReply {
     /// An answer known before the order ran, and whether it is public. `ask` is set if the answer can
     /// be computed again.
     Answer { messages: Vec<OutgoingMessage>, shown: bool, ask: Option<ReadQuery> },
-    /// The order cannot succeed.
-    Error(OrderError),
+    /// The order cannot succeed, and why.
+    Error(String),
 }
 
-impl MarketRecorder for EventRecordWriter {
+impl MarketRecorder for RecordWriter {
     fn write(&self, step: &MarketStep<'_, '_>) -> RecordContent {
-        written(step, delivery::notice_messages(step.draft, &step.notices), true)
+        let Some(order) = step.order else {
+            return written(step, delivery::notice_messages(step.draft, &step.notices), true);
+        };
+        match (serde_json::from_str::<OrderRecord>(order.reply), order.result) {
+            (Ok(record), Ok(_)) => record.done(step),
+            (Ok(record), Err(refusal)) => record.refused(step, refusal),
+            (Err(error), _) => failed(&format!("the reply cannot be written: {error}")),
+        }
     }
 }
 
-impl MarketRecorder for OrderRecordWriter {
-    fn write(&self, step: &MarketStep<'_, '_>) -> RecordContent {
-        match step.outcome {
-            Some(Err(refusal)) => self.refused(step, refusal),
-            _ => self.done(step),
-        }
+impl From<OrderError> for OrderReply {
+    fn from(error: OrderError) -> Self {
+        Self::Error(error.to_string())
     }
 }
 
@@ -102,7 +107,12 @@ fn failed(text: &str) -> RecordContent {
     }
 }
 
-impl OrderRecordWriter {
+impl OrderRecord {
+    /// The text that travels with the order.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("its fields are text, numbers and lists")
+    }
+
     /// Writes the reply first, then the messages to others (D24).
     fn done(&self, step: &MarketStep<'_, '_>) -> RecordContent {
         let to = &self.from;
@@ -130,7 +140,7 @@ impl OrderRecordWriter {
                 ask = asked.as_ref();
                 (messages.clone(), *shown)
             }
-            OrderReply::Error(fault) => return failed(&fault.to_string()),
+            OrderReply::Error(text) => return failed(text),
         };
         let others = delivery::notice_messages(step.draft, &step.notices);
         if let ([reply], Some(ask)) = (messages.as_slice(), ask.filter(|_| self.is_stored))

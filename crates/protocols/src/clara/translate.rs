@@ -1,13 +1,14 @@
-//! Translates the market's orders into market orders of the core, each with its reply.
+//! Translates the market's orders into commands, each with its reply.
 
 use std::sync::Arc;
 
 use rialto_core::agent::{Agent, Liveness, Skill};
 use rialto_core::alias::Digest;
-use rialto_core::command::{Actor, JobRef, OpenJob, Registration, ReportResult};
+use rialto_core::command::{
+    Actor, Command, JobRef, OfferTerms, OpenJob, Registration, ReportResult,
+};
 use rialto_core::id::AgentId;
 use rialto_core::job::{DEFAULT_PRIORITY, Job, Policy, Requester, Selection};
-use rialto_core::market::{MarketJobRequest, MarketOrder};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::reputation::Score;
@@ -18,8 +19,10 @@ use rialto_engine::Failure as EngineFailure;
 use super::ClaraContext;
 use super::auth::{self, WALLET_PREFIX};
 use super::record_writer::OrderReply;
+use super::results::ReadQuery;
 use super::task::{self, ItemWithoutPayload, TaskMeta};
 use super::wire::order::{DeclineTask, SendResult, SubmitOffer};
+use super::wire::outgoing::OutgoingMessage;
 use super::wire::register::{RegisterAgent, RegisterTask, Service};
 use super::{Dialect, ID, IncomingMessage, Order, OrderError, Settings, Strategy, read_orders};
 use crate::adapter::input_check::{self, InputCheck};
@@ -36,8 +39,24 @@ const AUDIENCE_BYTES_MAX: usize = 8 << 20;
 /// Fees and rewards are whole credits, and at least 1.
 const PRICE_STEP: PriceStep = PriceStep { decimals: 0, minimum: Credits::from_micros(1_000_000) };
 
-/// The market order for the core, and the reply if it succeeds.
-pub type OrderPlan = (MarketOrder, OrderReply);
+/// The command of an order, and the reply if it succeeds.
+pub struct OrderPlan {
+    pub command: Command,
+    pub reply: OrderReply,
+    /// How to register the requester of a task, if it is unknown.
+    pub registration: Option<Box<Registration>>,
+}
+
+impl OrderPlan {
+    pub fn new(command: Command, reply: OrderReply) -> Self {
+        Self { command, reply, registration: None }
+    }
+
+    /// An order that only reads: these messages, and whether they are public.
+    pub fn read_only(messages: Vec<OutgoingMessage>, shown: bool, ask: Option<ReadQuery>) -> Self {
+        Self::new(Command::RecordOnly, OrderReply::Answer { messages, shown, ask })
+    }
+}
 
 /// Why there is no plan.
 pub enum PlanError {
@@ -78,11 +97,8 @@ pub async fn plan_order(
         // Until the auction closes, whether an agent has made an offer is secret (R77).
         Order::SubmitOffer(_) if !message.signed => Err(OrderError::SignToRead.into()),
         Order::SubmitOffer(order) => offer(context, from, &order).await,
-        Order::DispatchTasks => Ok((MarketOrder::Dispatch, OrderReply::Dispatched)),
-        Order::Unknown => Ok((
-            MarketOrder::RecordOnly,
-            OrderReply::Answer { messages: Vec::new(), shown: false, ask: None },
-        )),
+        Order::DispatchTasks => Ok(OrderPlan::new(Command::DispatchQueue, OrderReply::Dispatched)),
+        Order::Unknown => Ok(OrderPlan::read_only(Vec::new(), false, None)),
         order => read_orders::plan_read_order(context, message, order, dialect).await,
     }
 }
@@ -137,7 +153,7 @@ fn register(
         ..registration(context, from, order.id.to_owned(), new_agent)
     };
     let reply = OrderReply::Registered { agent_id: order.id.to_owned() };
-    Ok((MarketOrder::Register(Box::new(enrol)), reply))
+    Ok(OrderPlan::new(Command::Register(Box::new(enrol)), reply))
 }
 
 /// The registration of an agent or wallet of this address. It polls, so it counts as always
@@ -255,10 +271,9 @@ async fn open(
         hops: 0,
         request_id: None,
     };
-    Ok((
-        MarketOrder::OpenJob(Box::new(MarketJobRequest { order: open, registration: new_agent })),
-        OrderReply::Task,
-    ))
+    let command = Command::OpenJob(Box::new(open));
+    let registration = new_agent.map(Box::new);
+    Ok(OrderPlan { command, reply: OrderReply::Task, registration })
 }
 
 /// What happens when the first agent does not do the task. A task for any agent goes to the next
@@ -373,16 +388,18 @@ async fn result(
 ) -> Result<OrderPlan, PlanError> {
     let by = context.engine.with_world(|world| own_agent(world, from, order.agent_id))?;
     let job = find_task_job(context, by, order.task_id).await?.ok_or(OrderError::NotAssigned)?;
-    let signed_order = MarketOrder::ReportResult(Box::new(ReportResult {
+    let command = Command::ReportResult(Box::new(ReportResult {
         job: JobRef::Id(job.id),
         by,
         epoch: None,
         ok: true,
+        is_final: true,
+        knows_work: true,
         no_response: false,
         output: Some(order.result.to_owned()),
         // The agreed fee is paid.
         cost: Credits::MAX,
-        took: Millis(0),
+        took: Some(Millis(0)),
         cause: None,
         text: None,
         // Only requesters of this market read it.
@@ -390,7 +407,7 @@ async fn result(
         // Every message is unique, so a second result never counts as a repeat of the first (R49).
         content: Digest::of(&[context.engine.random().new_uuid().as_bytes()]),
     }));
-    Ok((signed_order, OrderReply::Result { task_id: order.task_id.to_owned() }))
+    Ok(OrderPlan::new(command, OrderReply::Result { task_id: order.task_id.to_owned() }))
 }
 
 async fn decline(
@@ -408,7 +425,7 @@ async fn decline(
         task_id: order.task_id.to_owned(),
         agent_id: order.agent_id.to_owned(),
     };
-    Ok((MarketOrder::Decline { job: JobRef::Id(job.id), by }, reply))
+    Ok(OrderPlan::new(Command::Pass { job: JobRef::Id(job.id), by }, reply))
 }
 
 async fn offer(
@@ -424,5 +441,6 @@ async fn offer(
         fee: order.fee,
         reward: job.payment.budget,
     };
-    Ok((MarketOrder::Offer { job: JobRef::Id(job.id), by, price: order.fee }, reply))
+    let (job, price, terms) = (JobRef::Id(job.id), order.fee, OfferTerms::Bid);
+    Ok(OrderPlan::new(Command::Offer { job, by, price, terms }, reply))
 }

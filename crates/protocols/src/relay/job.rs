@@ -10,12 +10,11 @@ use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Command, JobRef, OpenJob, ReportResult, UnfitAgent};
 use rialto_core::id::AgentId;
-use rialto_core::job::work::work_duration;
 use rialto_core::job::{Cause, DEFAULT_PRIORITY, Job, Policy, Requester, Selection, State};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::refusal::Refusal;
-use rialto_core::time::{Millis, Timestamp};
+use rialto_core::time::Millis;
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
@@ -304,11 +303,10 @@ pub async fn take_result(
     if job.worker() != Some(worker) {
         return Err(error_response(context, over(&job.state)).into_rejected_message());
     }
-    let now = context.engine.now();
     let reply = Reply::read(envelope.original_text.as_bytes());
     let order = match reply.and_then(|reply| WorkerError::read(&reply, envelope.raw())) {
-        Some(said) => report_failure(job, worker, &said, now),
-        None => succeeded(job, worker, envelope, now),
+        Some(said) => report_failure(job, worker, &said),
+        None => succeeded(job, worker, envelope),
     };
     match context.engine.run_once(order, by.once).await {
         Ok(ran) => {
@@ -340,12 +338,12 @@ fn over(is: &State) -> Failure {
     }
 }
 
-fn succeeded(job: &Job, by: AgentId, envelope: &Envelope<'_>, now: Timestamp) -> Command {
+fn succeeded(job: &Job, by: AgentId, envelope: &Envelope<'_>) -> Command {
     let output = ObjectWriter::new().text("text", envelope.original_text).finish();
     Command::ReportResult(Box::new(ReportResult {
         ok: true,
         output: Some(output),
-        ..report(job, by, Digest::of(&[envelope.raw().as_bytes()]), now)
+        ..report(job, by, Digest::of(&[envelope.raw().as_bytes()]))
     }))
 }
 
@@ -392,7 +390,7 @@ impl WorkerError {
 
 /// A worker that could not read the work, or did not accept it, has not failed; everything else is
 /// a failure (B16). Its own text is kept (B7).
-pub fn report_failure(job: &Job, by: AgentId, said: &WorkerError, now: Timestamp) -> Command {
+pub fn report_failure(job: &Job, by: AgentId, said: &WorkerError) -> Command {
     let refused = said.refused;
     // The next worker gets it at once, and this one's text is not passed on.
     if refused && job.policy.next_when_declined {
@@ -405,21 +403,23 @@ pub fn report_failure(job: &Job, by: AgentId, said: &WorkerError, now: Timestamp
         ok: false,
         cause: Some(cause),
         text: Some(text),
-        ..report(job, by, said.content, now)
+        ..report(job, by, said.content)
     }))
 }
 
-fn report(job: &Job, by: AgentId, content: Digest, now: Timestamp) -> ReportResult {
+fn report(job: &Job, by: AgentId, content: Digest) -> ReportResult {
     ReportResult {
         job: JobRef::Id(job.id),
         by,
         epoch: None,
         ok: false,
+        is_final: true,
+        knows_work: true,
         no_response: false,
         output: None,
         // The agreed price is paid.
         cost: Credits::MAX,
-        took: work_duration(job, now),
+        took: None,
         cause: None,
         text: None,
         meta: None,

@@ -5,7 +5,9 @@
 //! Their commands are allowed. The economic invariants bound what they gain.
 
 use rialto_core::agent::Agent;
-use rialto_core::command::{Actor, Canceller, Command, JobRef, Registration, WorkerResponse};
+use rialto_core::command::{
+    Actor, Canceller, Command, JobRef, OfferTerms, Registration, WorkerResponse,
+};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Policy, Requester, Selection, State};
 use rialto_core::money::Credits;
@@ -53,7 +55,8 @@ fn switch(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
     Some(match (dice.roll(3), job.state) {
         (0, State::Negotiating) => {
             let price = job.candidates.offers.last().map_or(FRACTION, |offer| raised(offer.price));
-            Command::Offer { job: wanted, by, price, valid_for: Millis::minutes(1) }
+            let terms = OfferTerms::Open { valid_for: Millis::minutes(1) };
+            Command::Offer { job: wanted, by, price, terms }
         }
         (0, State::Assigned) if job.acceptance.accepted_at.is_none() => {
             Command::Respond { job: wanted, by, response: WorkerResponse::Defer { until } }

@@ -2,16 +2,19 @@
 
 use rialto_core::agent::Liveness;
 use rialto_core::agent::presence::Availability;
-use rialto_core::command::{Command, Registration, UnfitAgent};
+use rialto_core::command::{
+    Command, ExternalRef, JobRequest, PaymentBinding, ProfileUpdate, Registration, RequestTarget,
+    UnfitAgent,
+};
+use rialto_core::envelope::{Envelope, Signature};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Requester, Selection};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
-use rialto_core::signed_order::{
-    AbandonJob, AcceptOffer, ExternalRef, JobRequest, MakeOffer, PaymentBinding, ProfileUpdate,
-    RequestTarget, SendResult, SignedEnvelope, SignedOrder,
-};
 use rialto_core::testkit::TestHub;
+use rialto_core::testkit::signed_orders::{
+    abandon, accept_named, invited_offer, profile_update, signed_result,
+};
 use rialto_core::time::Millis;
 use uuid::Uuid;
 
@@ -33,7 +36,7 @@ enum Kind {
     Nothing,
 }
 
-pub fn next(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
+pub fn next(dice: &mut Dice, scene: &TestHub) -> Envelope {
     let kind = match dice.roll(46) {
         0..=13 => Kind::Ask,
         14..=22 => Kind::Offer,
@@ -49,18 +52,18 @@ pub fn next(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
     let asked = |job: &Job| matches!(job.selection, Selection::Invited { .. });
     let job = some_job(dice, scene, asked);
     let speaker = speaker(dice, scene, kind, job.as_deref());
-    let signed_order = signed_order(dice, scene, kind, job.as_deref());
-    Some(signed(dice, scene, speaker, signed_order))
+    let command = command(dice, scene, kind, job.as_deref());
+    signed(dice, scene, speaker, command)
 }
 
 /// The first signed order of a worker.
-pub fn hello(dice: &mut Dice, scene: &TestHub, n: u64) -> Command {
+pub fn hello(dice: &mut Dice, scene: &TestHub, n: u64) -> Envelope {
     let profile = ProfileUpdate { availability: Some(Availability::Idle), ..profile(dice) };
-    signed(dice, scene, native(AGORA, n), SignedOrder::UpdateProfile(Box::new(profile)))
+    signed(dice, scene, native(AGORA, n), profile_update(profile))
 }
 
-fn signed(dice: &mut Dice, scene: &TestHub, native: String, signed_order: SignedOrder) -> Command {
-    let asks = matches!(signed_order, SignedOrder::RequestJob(_));
+fn signed(dice: &mut Dice, scene: &TestHub, native: String, command: Command) -> Envelope {
+    let asks = matches!(command, Command::RequestJob(_));
     let (id, content) = match dice.roll(10) {
         0 => (format!("e-{}", dice.roll(4)), digest(dice.roll(2))),
         // Requesters that do not know each other use the same ids.
@@ -87,15 +90,9 @@ fn signed(dice: &mut Dice, scene: &TestHub, native: String, signed_order: Signed
         Box::new(order)
     });
     let body = "signed words".to_owned();
-    Command::ExecuteSigned(Box::new(SignedEnvelope {
-        home: AGORA,
-        native_id: native,
-        registration: new_agent,
-        id,
-        content,
-        body,
-        order: signed_order,
-    }))
+    let (home, native_id, registration) = (AGORA, native, new_agent);
+    let signature = Signature { home, native_id, registration, id, content, body };
+    Envelope::signed(signature, command)
 }
 
 /// A plausible signer, or another one.
@@ -134,19 +131,18 @@ fn called(scene: &TestHub, job: &Job) -> String {
     own.map_or_else(|| job.uuid.to_string(), str::to_owned)
 }
 
-fn signed_order(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> SignedOrder {
+fn command(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>) -> Command {
     let id = job.filter(|_| dice.chance(92)).map(|job| called(scene, job));
     let id = id.unwrap_or_else(|| format!("e-{}", dice.roll(4)));
     let with = dice.chance(25).then(|| other(dice, scene, kind, job));
     let request = ExternalRef { id, counterparty: with };
-    let output = "{}".to_owned();
     match kind {
-        Kind::Ask => SignedOrder::RequestJob(Box::new(question(dice, scene))),
+        Kind::Ask => Command::RequestJob(Box::new(question(dice, scene))),
         Kind::Offer => {
             let valid_for = Millis::seconds(dice.of([0, 5, 600, 600]));
             let price =
                 if dice.chance(10) { Credits::from_micros(40_000_000) } else { price(dice) };
-            SignedOrder::Offer(MakeOffer { request, price, valid_for, eta: Millis(1) })
+            invited_offer(request, price, valid_for, Millis(1))
         }
         Kind::Accept => {
             let offers = job.map(|job| &job.candidates.offers[..]).unwrap_or_default();
@@ -156,19 +152,16 @@ fn signed_order(dice: &mut Dice, scene: &TestHub, kind: Kind, job: Option<&Job>)
                 true => PaymentBinding::ReadUpTo(dice.roll(12)),
                 false => PaymentBinding::NamesHub,
             };
-            SignedOrder::Accept(AcceptOffer { offer, payment_proof: None, binding })
+            accept_named(offer, binding)
         }
-        Kind::Result { last } => {
-            SignedOrder::Result(SendResult { request, output, is_final: last })
-        }
+        Kind::Result { last } => signed_result(request, last),
         Kind::Fail | Kind::Refuse => {
             let causes = [Cause::Execution, Cause::TimedOut, Cause::BudgetTooLow, Cause::Offline];
-            let (cause, text) = (dice.of(causes), "no".to_owned());
-            SignedOrder::Fail(AbandonJob { request, cause, refused: kind == Kind::Refuse, text })
+            abandon(request, dice.of(causes), kind == Kind::Refuse, "no")
         }
-        Kind::Write => SignedOrder::SendMessage { to: somebody(dice, scene) },
-        Kind::Introduce => SignedOrder::UpdateProfile(Box::new(profile(dice))),
-        Kind::Nothing => SignedOrder::RecordOnly,
+        Kind::Write => Command::Forward { to: somebody(dice, scene) },
+        Kind::Introduce => profile_update(profile(dice)),
+        Kind::Nothing => Command::RecordOnly,
     }
 }
 
@@ -194,6 +187,8 @@ fn question(dice: &mut Dice, scene: &TestHub) -> JobRequest {
         false => Vec::new(),
     };
     JobRequest {
+        by: AgentId(0),
+        id: String::new(),
         uuid: Uuid::from_u128(u128::from(dice.any()) << 64 | u128::from(dice.any())),
         skill: dice.of(SKILLS).to_owned(),
         input: "{}".to_owned(),

@@ -1,17 +1,15 @@
 //! Commands as agents of `clara` send them: signed items submitted to a market that publishes every
 //! step.
 
-use std::sync::Arc;
-
 use rialto_core::agent::Liveness;
-use rialto_core::command::{Actor, Command, JobRef, Registration, UnfitAgent};
+use rialto_core::command::{Actor, Command, JobRef, OfferTerms, Registration, UnfitAgent};
+use rialto_core::envelope::Envelope;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Policy, Requester, Selection, State};
-use rialto_core::market::{MarketJobRequest, MarketOrder, MarketSubmission};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::testkit::TestHub;
-use rialto_core::testkit::market::PlainRecorder;
+use rialto_core::testkit::market::market_order;
 use rialto_core::time::{Millis, Timestamp};
 
 use super::{enrolment, whom, wish, work};
@@ -38,41 +36,41 @@ pub fn enrol(dice: &mut Dice, n: u64) -> Registration {
     }
 }
 
-pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
-    let signed_order = match dice.roll(24) {
+pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Envelope> {
+    let mut new_agent = None;
+    let command = match dice.roll(24) {
         0 | 1 => {
             let n = dice.any();
-            MarketOrder::Register(Box::new(enrol(dice, n)))
+            Command::Register(Box::new(enrol(dice, n)))
         }
-        2..=9 => open(dice, scene, now),
-        10..=13 => MarketOrder::ReportResult(Box::new(work::word(dice, scene, ours)?)),
+        2..=9 => {
+            let command;
+            (command, new_agent) = open(dice, scene, now);
+            command
+        }
+        10..=13 => Command::ReportResult(Box::new(work::word(dice, scene, ours)?)),
         14 | 15 => {
             let job = some_job(dice, scene, ours)?;
-            MarketOrder::Decline { by: concerned(dice, scene, &job), job: JobRef::Id(job.id) }
+            Command::Pass { by: concerned(dice, scene, &job), job: JobRef::Id(job.id) }
         }
         16..=20 => {
             let job = some_job(dice, scene, auction)?;
             let price = whole(dice);
-            MarketOrder::Offer { by: concerned(dice, scene, &job), job: JobRef::Id(job.id), price }
+            let (by, job) = (concerned(dice, scene, &job), JobRef::Id(job.id));
+            Command::Offer { by, job, price, terms: OfferTerms::Bid }
         }
-        21 => MarketOrder::Read { agent: somebody_of(dice, scene, CLARA), up_to: dice.roll(30) },
-        22 => MarketOrder::Dispatch,
-        _ => MarketOrder::RecordOnly,
+        21 => Command::AckUnread { agent: somebody_of(dice, scene, CLARA), up_to: dice.roll(30) },
+        22 => Command::DispatchQueue,
+        _ => Command::RecordOnly,
     };
     let id = match dice.chance(10) {
         true => format!("item-{}", dice.roll(6)),
         false => format!("item-{:016x}", dice.any()),
     };
-    let order = MarketSubmission {
-        market: CLARA,
-        id,
-        order: signed_order,
-        recorder: Arc::new(PlainRecorder),
-    };
-    Some(Command::SubmitToMarket(Box::new(order)))
+    Some(market_order(CLARA, &id, new_agent, command))
 }
 
-fn open(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> MarketOrder {
+fn open(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> (Command, Option<Registration>) {
     let mut order = wish(dice, scene, CLARA, now);
     (order.price_step, order.budget) = (PRICE_STEP, whole(dice));
     order.selection = match dice.roll(10) {
@@ -122,7 +120,7 @@ fn open(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> MarketOrder {
             ..stranger
         }
     });
-    MarketOrder::OpenJob(Box::new(MarketJobRequest { order, registration: new_agent }))
+    (Command::OpenJob(Box::new(order)), new_agent)
 }
 
 fn ours(job: &Job) -> bool {

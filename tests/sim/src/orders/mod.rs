@@ -31,22 +31,21 @@ pub use people::opening;
 
 /// The next command.
 pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Ask> {
-    let command = match dice.roll(100) {
-        0..10 => people::next(dice, scene, now),
-        10..16 => money::next(dice, scene),
-        16..26 => talk::next(dice, scene),
-        26..34 => registry::next(dice, scene, now),
-        34..38 => relay::next(dice, scene, now),
-        38..44 => openclaw::next(dice, scene, now),
-        44..56 => Some(clara::next(dice, scene, now)?),
-        56..72 => agora::next(dice, scene),
-        72..78 => adversary::next(dice, scene, now),
-        _ => work::next(dice, scene, now),
+    let mut ask: Ask = match dice.roll(100) {
+        0..10 => people::next(dice, scene, now)?.into(),
+        10..16 => money::next(dice, scene)?.into(),
+        16..26 => talk::next(dice, scene)?.into(),
+        26..34 => registry::next(dice, scene, now)?.into(),
+        34..38 => relay::next(dice, scene, now)?.into(),
+        38..44 => openclaw::next(dice, scene, now)?.into(),
+        44..56 => clara::next(dice, scene, now)?.into(),
+        56..72 => agora::next(dice, scene).into(),
+        72..78 => adversary::next(dice, scene, now)?.into(),
+        _ => work::next(dice, scene, now)?.into(),
     };
-    let mut ask = Ask::from(command?);
     // The hub itself saves answers under a key; no caller does that under another key.
-    if dice.chance(25) && !matches!(ask.command, Command::SaveAnswer(_)) {
-        ask.once = Some(talk::once(dice));
+    if dice.chance(25) && !matches!(ask.command(), Command::SaveAnswer(_)) {
+        ask.0.idempotency = Some(talk::once(dice));
     }
     Some(ask)
 }

@@ -7,23 +7,24 @@ use rialto_core::testkit::TestHub;
 use rialto_core::time::Timestamp;
 
 use super::{agora, clara, key, openclaw, registry, relay};
+use crate::ask::Ask;
 use crate::cast::{AGORA, CLARA, LATER, OF_EACH, OPENCLAW, REGISTRY, RELAY, SPOKEN, somebody};
 use crate::dice::Dice;
 
 /// The first command of every agent.
-pub fn opening(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Vec<Command> {
+pub fn opening(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Vec<Ask> {
     let mut all = Vec::new();
     for n in 0..OF_EACH {
         for home in SPOKEN {
             all.push(match home {
-                AGORA => agora::hello(dice, scene, n),
-                _ => Command::Register(Box::new(enrol(dice, home, n, now))),
+                AGORA => agora::hello(dice, scene, n).into(),
+                _ => Command::Register(Box::new(enrol(dice, home, n, now))).into(),
             });
         }
     }
     for n in 0..3 {
         let amount = rialto_core::money::Credits::from_micros(40_000_000);
-        all.push(Command::Grant { name: format!("owner-{n}"), amount });
+        all.push(Command::Grant { name: format!("owner-{n}"), amount }.into());
     }
     all
 }

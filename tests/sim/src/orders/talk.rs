@@ -25,7 +25,7 @@ pub fn next(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
         1 => {
             let once = once(dice);
             let kept = SavedAnswer::Answer { status: 200, body: "{}".to_owned() };
-            Command::SaveAnswer(Box::new(once.into_record(kept)))
+            once.save(kept)
         }
         _ => Command::SendMessage(Box::new(envelope(dice, scene))),
     })

@@ -2,7 +2,7 @@
 //! too late, true and false.
 
 use rialto_core::command::{
-    Approver, Canceller, Command, JobRef, OfferRef, ReportResult, Timer, WorkerResponse,
+    Approver, Canceller, Command, JobRef, OfferRef, OfferTerms, ReportResult, Timer, WorkerResponse,
 };
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Requester, Selection, State};
@@ -44,10 +44,12 @@ pub fn word(dice: &mut Dice, scene: &TestHub, kind: impl Fn(&Job) -> bool) -> Op
         job: name(dice, &job),
         by,
         ok,
+        is_final: true,
+        knows_work: true,
         no_response: silent,
         output: Some("{}".to_owned()),
         cost,
-        took: Millis(dice.within_seconds(5)),
+        took: Some(Millis(dice.within_seconds(5))),
         cause,
         text: None,
         meta: dice.chance(30).then(|| "{}".to_owned()),
@@ -127,7 +129,8 @@ fn by_worker(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command
             false => somebody(dice, scene),
         };
         let valid_for = if dice.chance(15) { Millis(0) } else { Millis::minutes(10) };
-        return Some(Command::Offer { job: name(dice, &job), by, price: price(dice), valid_for });
+        let (job, price) = (name(dice, &job), price(dice));
+        return Some(Command::Offer { job, by, price, terms: OfferTerms::Open { valid_for } });
     }
     let job = some_job(dice, scene, in_hand)?;
     let by = worker(dice, scene, &job)?;
@@ -170,7 +173,7 @@ fn by_requester(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
             1 => OfferRef::Price { by: maker, price },
             _ => OfferRef::Only { by: maker },
         };
-        return Some(Command::AcceptOffer { job: name(dice, &job), by, offer });
+        return Some(Command::accept_offer(name(dice, &job), by, offer));
     }
     let job = some_job(dice, scene, |_| true)?;
     let by = match (dice.roll(6), &job.request.requester, job.intended_worker()) {

@@ -1,47 +1,50 @@
 //! Who may sign what: looks up jobs among all that ever existed, by the ids their parties use.
 
 use rialto_core::agent::Agent;
+use rialto_core::command::{
+    AbandonJob, AcceptOffer, AcceptedOffer, Command, ExternalRef, JobRef, PaymentBinding,
+};
+use rialto_core::envelope::Signature;
 use rialto_core::id::JobId;
 use rialto_core::job::{Job, Requester, Selection, State};
-use rialto_core::signed_order::{
-    AbandonJob, AcceptOffer, ExternalRef, PaymentBinding, SignedEnvelope, SignedOrder,
-};
 use rialto_core::testkit::TestHub;
 
 use super::{Right, people};
 
 /// What a signed order may do.
-pub fn right(scene: &TestHub, order: &SignedEnvelope) -> Right {
-    let known = scene.world.agent_by_alias(order.home, &order.native_id);
+pub fn right(scene: &TestHub, signature: &Signature, command: &Command) -> Right {
+    let known = scene.world.agent_by_alias(signature.home, &signature.native_id);
     let Some(signer) = known.and_then(|id| scene.world.agent(id)) else {
-        let Some(new_agent) = &order.registration else { return Some("without a signer").into() };
-        return first_words(scene, order, people::comes(scene, new_agent));
+        let Some(new_agent) = &signature.registration else {
+            return Some("without a signer").into();
+        };
+        return first_words(scene, command, people::comes(scene, new_agent));
     };
     let right = Right { agent: Some(signer.id), ..Right::default() };
-    if signer.home != order.home || signer.native_id != order.native_id {
+    if signer.home != signature.home || signer.native_id != signature.native_id {
         return Some("signed with a name that the hub gave to another agent").into();
     }
-    if !signer.active && !matches!(order.order, SignedOrder::UpdateProfile(_)) {
+    if !signer.active && !matches!(command, Command::UpdateProfile { .. }) {
         return Some("signed by a removed agent").into();
     }
     if scene.world.is_suspended(signer.id) {
         return Some("signed by a suspended agent").into();
     }
     let next = scene.world.next.job;
-    match &order.order {
-        SignedOrder::RequestJob(_) => {
+    match command {
+        Command::RequestJob(_) => {
             let asks = Some((Requester::Agent(signer.id), next));
             Right { about: Some(vec![next]), asks, ..right }
         }
-        SignedOrder::SendMessage { to } => {
+        Command::Forward { to } => {
             let blocks = scene.world.agent(*to).is_some_and(|to| to.blocks(signer.id));
             Right { against: blocks.then_some("written to an agent that blocks it"), ..right }
         }
-        SignedOrder::UpdateProfile(_) | SignedOrder::RecordOnly => {
+        Command::UpdateProfile { .. } | Command::RecordOnly => {
             Right { about: Some(Vec::new()), ..right }
         }
-        signed_order => {
-            let about = meant(scene, signer, signed_order);
+        command => {
+            let about = meant(scene, signer, command);
             let against = about.is_empty().then_some("signed by an agent it is not for");
             Right { against, about: Some(about), ..right }
         }
@@ -49,37 +52,35 @@ pub fn right(scene: &TestHub, order: &SignedEnvelope) -> Right {
 }
 
 /// No job can have named an agent that only now registers, so it has nothing to answer.
-fn first_words(scene: &TestHub, order: &SignedEnvelope, comes: Right) -> Right {
+fn first_words(scene: &TestHub, command: &Command, comes: Right) -> Right {
     let next = scene.world.next.job;
-    match &order.order {
-        SignedOrder::RequestJob(_) => {
+    match command {
+        Command::RequestJob(_) => {
             let asks = comes.agent.map(|agent| (Requester::Agent(agent), next));
             Right { about: Some(vec![next]), asks, ..comes }
         }
-        SignedOrder::SendMessage { .. }
-        | SignedOrder::UpdateProfile(_)
-        | SignedOrder::RecordOnly => comes,
+        Command::Forward { .. } | Command::UpdateProfile { .. } | Command::RecordOnly => comes,
         _ => Some("answered by an agent that was not asked").into(),
     }
 }
 
 /// The jobs it can be about.
-fn meant(scene: &TestHub, signer: &Agent, signed_order: &SignedOrder) -> Vec<JobId> {
+fn meant(scene: &TestHub, signer: &Agent, command: &Command) -> Vec<JobId> {
     let jobs = scene.store.rows.jobs.values();
     let live = jobs.filter(|job| !job.state.is_final() && scene.now < job.request.deadline);
-    let may = |job: &&std::sync::Arc<Job>| match signed_order {
-        SignedOrder::Offer(order) => {
-            is_asked(job, signer) && is(scene, job, signer, &order.request)
+    let may = |job: &&std::sync::Arc<Job>| match command {
+        Command::Offer { job: JobRef::Named(request), .. } => {
+            is_asked(job, signer) && is(scene, job, signer, request)
         }
-        SignedOrder::Accept(order) => {
+        Command::AcceptOffer(order) => {
             job.is_requested_by(signer.id) && has_offer(scene, job, order)
         }
-        SignedOrder::Result(order) => does(job, signer) && is(scene, job, signer, &order.request),
-        SignedOrder::Fail(order) => gives_up(scene, job, signer, order),
-        SignedOrder::RequestJob(_)
-        | SignedOrder::SendMessage { .. }
-        | SignedOrder::UpdateProfile(_)
-        | SignedOrder::RecordOnly => false,
+        Command::ReportResult(report) => match &report.job {
+            JobRef::Named(request) => does(job, signer) && is(scene, job, signer, request),
+            _ => false,
+        },
+        Command::AbandonJob(order) => gives_up(scene, job, signer, order),
+        _ => false,
     };
     live.filter(may).map(|job| job.id).collect()
 }
@@ -105,7 +106,9 @@ fn does(job: &Job, signer: &Agent) -> bool {
 
 /// An order that names neither this hub nor the payee needs an offer that was read here.
 fn has_offer(scene: &TestHub, job: &Job, order: &AcceptOffer) -> bool {
-    let ExternalRef { id, counterparty: with } = &order.offer;
+    let AcceptedOffer::Named(ExternalRef { id, counterparty: with }) = &order.offer else {
+        return false;
+    };
     let named = job.candidates.offers.iter().filter(|offer| offer.name == *id);
     let mut standing = named.filter(|offer| with.is_none_or(|with| offer.by == with));
     let read = match (order.binding, &job.request.requester) {

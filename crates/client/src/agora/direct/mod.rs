@@ -31,14 +31,12 @@ use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::time::Instant;
 
 use super::agent::Agent;
+use super::calls::RequestSpec;
 use super::hello::{Profile, WelcomeResponse};
 use super::identity::Identity;
-use super::incoming::IncomingEnvelope;
-use super::negotiation_options::ReceivedOffer;
-use super::outcome::{CompletedWork, RequestOutcome};
+use super::incoming::{EnvelopeResponse, IncomingEnvelope};
+use super::negotiate::{CompletedWork, ReceivedOffer, RequestOutcome};
 use super::payload::EnvelopePayload;
-use super::request_spec::RequestSpec;
-use super::response::EnvelopeResponse;
 use super::server::Server;
 use crate::call::CallError;
 

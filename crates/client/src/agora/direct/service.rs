@@ -26,10 +26,10 @@ use crate::agent::direct::worker_pool::WorkerPool;
 use crate::agora::handler::{Handler, Job, Progress, Terms, WorkError};
 use crate::agora::identity::{Identity, new_id};
 use crate::agora::incoming::{IncomingEnvelope, TrustContext, TrustError};
-use crate::agora::json_object;
 use crate::agora::payload::EnvelopePayload;
 use crate::clock;
 use crate::http_server::HttpResponse;
+use crate::json;
 
 /// The `retry_after_seconds` of a refusal for lack of capacity.
 const RETRY_AFTER_S: u32 = 5;
@@ -328,7 +328,7 @@ impl<H: Handler> EnvelopeService<H> {
         match tokio::time::timeout(limit, work).await {
             Ok(Ok(data)) => {
                 let unusable = |_| Failure::new(Code::Internal, "the result is not a JSON object");
-                json_object::check_object("data", &data).map_err(unusable)?;
+                json::check_object("data", &data).map_err(unusable)?;
                 let output =
                     ResultPayload { request_id: &id, status: ResultStatus::Success, data: &data };
                 Ok(ReplyEnvelope::new(MessageType::Result, output.write()))

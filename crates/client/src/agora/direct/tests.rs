@@ -10,8 +10,8 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use super::*;
+use crate::agora::Seed;
 use crate::agora::handler::{Handler, Job, Progress, Terms, WorkError};
-use crate::agora::seed::Seed;
 use crate::clock;
 
 const FIVE: Credits = Credits::from_micros(5_000_000);

@@ -16,7 +16,7 @@ use crate::agora::agent::Agent;
 use crate::agora::handler::{Handler, Job, WorkError};
 use crate::agora::incoming::IncomingEnvelope;
 use crate::agora::payload::EnvelopePayload;
-use crate::agora::seen_messages::SeenMessages;
+use crate::recent_set::RecentSet;
 
 /// How long an expired offer is kept: an ACCEPT may be on its way.
 const OFFER_RETENTION: Duration = Duration::from_secs(300);
@@ -39,7 +39,7 @@ pub(super) struct Dispatcher<H> {
     offered: HashMap<String, (TrackedJob, Instant)>,
     /// ACCEPTs that arrived before the response to their offer.
     early_accepts: HashMap<String, PublicKey>,
-    seen: SeenMessages,
+    seen: RecentSet<(PublicKey, String)>,
     unfinished: BTreeSet<u64>,
     last_position: u64,
     acked_to: u64,
@@ -55,7 +55,7 @@ impl<H: Handler> Dispatcher<H> {
             running: HashMap::new(),
             offered: HashMap::new(),
             early_accepts: HashMap::new(),
-            seen: SeenMessages::default(),
+            seen: RecentSet::default(),
             unfinished: BTreeSet::new(),
             last_position: 0,
             acked_to: 0,
@@ -65,7 +65,7 @@ impl<H: Handler> Dispatcher<H> {
     /// Handles an envelope from the inbox.
     pub(super) fn handle_envelope(&mut self, incoming: IncomingEnvelope, from_before: bool) {
         self.last_position = incoming.position.unwrap_or(self.last_position);
-        if !self.seen.insert(incoming.sender, &incoming.id) {
+        if !self.seen.insert((incoming.sender, incoming.id.clone())) {
             return;
         }
         if let Some(job) = Job::from_request(&incoming) {

@@ -48,8 +48,8 @@ impl Hub {
         at: Timestamp,
     ) -> String {
         let id = super::super::identity::new_id().expect("random");
-        let sealed = by.sign_with_id(&id, at, kind, &payload.to_string(), None).expect("sealed");
-        self.put_raw(sealed.as_str(), Some(&self.receipt(sealed.as_str(), at)));
+        let envelope = by.sign_with_id(&id, at, kind, &payload.to_string(), None).expect("signed");
+        self.put_raw(envelope.as_str(), Some(&self.receipt(envelope.as_str(), at)));
         id
     }
 
@@ -66,7 +66,7 @@ impl Hub {
     }
 
     pub(super) fn say(&self, kind: MessageType, payload: &str) -> String {
-        self.me.sign(kind, payload, None).expect("sealed").as_str().to_owned()
+        self.me.sign(kind, payload, None).expect("signed").as_str().to_owned()
     }
 
     /// Revokes all inbox tokens.
@@ -133,14 +133,14 @@ impl Hub {
     }
 
     fn post(&self, body: &str, react: &React) -> Vec<u8> {
-        let said: Value = serde_json::from_str(body).expect("JSON");
-        let id = said["id"].as_str().expect("an id").to_owned();
-        self.posted.lock().expect("sound").push(said.clone());
-        if said["type"] == "HELLO" {
+        let envelope: Value = serde_json::from_str(body).expect("JSON");
+        let id = envelope["id"].as_str().expect("an id").to_owned();
+        self.posted.lock().expect("sound").push(envelope.clone());
+        if envelope["type"] == "HELLO" {
             let (sender, nonce) =
-                (said["sender"]["id"].as_str(), said["payload"]["nonce"].as_str());
+                (envelope["sender"]["id"].as_str(), envelope["payload"]["nonce"].as_str());
             let token = self.token();
-            let inbox = said["payload"]["inbox"] == true;
+            let inbox = envelope["payload"]["inbox"] == true;
             let welcome = Welcome {
                 nonce,
                 hello_id: Some(&id),
@@ -152,14 +152,14 @@ impl Hub {
             };
             return answer(200, "", &self.say(MessageType::Welcome, &welcome.write()));
         }
-        react(self, &said);
+        react(self, &envelope);
         answer(202, "", &self.say(MessageType::Status, &MessageStatus::accepted(&id, None).write()))
     }
 
     /// Posted envelopes of one type.
     pub(super) fn said(&self, kind: &str) -> Vec<Value> {
         let posted = self.posted.lock().expect("sound");
-        posted.iter().filter(|said| said["type"] == kind).cloned().collect()
+        posted.iter().filter(|envelope| envelope["type"] == kind).cloned().collect()
     }
 }
 

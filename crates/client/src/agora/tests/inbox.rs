@@ -1,10 +1,13 @@
+use http::{HeaderMap, HeaderValue};
 use rialto_core::time::Timestamp;
 use rialto_protocols::agora::MessageType;
+use rialto_protocols::agora::wire::receipt;
 use serde_json::json;
 
 use super::hub::{hub, identity};
+use crate::agora::webhook::WebhookReceiver;
 use crate::agora::{
-    EnvelopePayload, Inbox, InboxError, InboxOptions, IncomingEnvelope, TrustError,
+    EnvelopePayload, Inbox, InboxError, InboxOptions, IncomingEnvelope, TrustError, WebhookSecret,
 };
 use crate::clock;
 use crate::testing::in_time;
@@ -14,7 +17,7 @@ async fn next(inbox: &mut Inbox) -> IncomingEnvelope {
 }
 
 #[tokio::test]
-async fn every_envelope_comes_once_and_in_order_over_broken_lines() {
+async fn every_envelope_comes_once_and_in_order_across_reconnects() {
     let (hub, _stage, agent) = hub(|_, _| {}).await;
     let you = identity(2);
     let yesterday = Timestamp(clock::now().0 - 86_400_000);
@@ -34,13 +37,13 @@ async fn every_envelope_comes_once_and_in_order_over_broken_lines() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_believed_is_told_and_passed_over() {
+async fn an_envelope_that_cannot_be_trusted_is_an_error_and_the_next_ones_follow() {
     let (hub, _stage, agent) = hub(|_, _| {}).await;
     let (me, you, now) = (identity(1), identity(2), clock::now());
-    let seal = |to| you.sign(MessageType::Status, "{}", to).expect("sealed").as_str().to_owned();
-    let good = seal(Some(me.key()));
+    let sign = |to| you.sign(MessageType::Status, "{}", to).expect("signed").as_str().to_owned();
+    let good = sign(Some(me.key()));
     let receipt = hub.receipt(&good, now);
-    let (other, elsewhere) = (seal(None), seal(Some(identity(3).key())));
+    let (other, elsewhere) = (sign(None), sign(Some(identity(3).key())));
     let old = Timestamp(now.0 - 61_000);
     hub.put_raw(&good, None);
     hub.put_raw(&other, Some(&receipt));
@@ -73,4 +76,27 @@ async fn a_token_that_is_refused_is_replaced() {
     hub.revoke();
     assert!(agent.messages(Some(0), 1).await.is_ok());
     assert_eq!(hub.said("HELLO").len(), 3);
+}
+
+#[tokio::test]
+async fn a_webhook_is_trusted_with_its_receipt_and_returned_once() {
+    let (hub, _stage, agent) = hub(|_, _| {}).await;
+    let yesterday = Timestamp(clock::now().0 - 86_400_000);
+    let envelope = identity(2)
+        .sign_with_id("m-1", yesterday, MessageType::Status, "{}", None)
+        .expect("signed");
+    let text = envelope.as_str();
+    let header = receipt::to_header(&hub.receipt(text, yesterday));
+    let mut headers = HeaderMap::new();
+    let receiver = WebhookReceiver::new(&agent, None);
+    let receive = |headers: &HeaderMap| receiver.receive(headers, text.as_bytes(), clock::now());
+    assert_eq!(receive(&headers).expect_err("no receipt"), TrustError::NoReceipt);
+    headers.insert("agora-receipt", HeaderValue::from_str(&header).expect("text"));
+    let incoming = receive(&headers).expect("good").expect("new");
+    assert_eq!((incoming.id.as_str(), incoming.sender), ("m-1", identity(2).key()));
+    assert!(receive(&headers).expect("good").is_none(), "the hub tries again until it is answered");
+    let secret = WebhookSecret::read("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+    let strict = WebhookReceiver::new(&agent, secret);
+    let unsigned = strict.receive(&headers, text.as_bytes(), clock::now());
+    assert!(matches!(unsigned, Err(TrustError::Delivery(_))));
 }

@@ -1,7 +1,6 @@
 mod hub;
 mod inbox;
 mod negotiate;
-mod pushes;
 mod send;
 mod serve;
 mod socket;

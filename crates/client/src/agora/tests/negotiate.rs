@@ -16,13 +16,13 @@ fn offer(hub: &Hub, by: u8, request: &Value, cost: f64) {
 }
 
 /// Two agents make offers, and the cheaper one does the work when it is accepted.
-fn market(hub: &Hub, said: &Value) {
-    match said["type"].as_str() {
+fn market(hub: &Hub, posted: &Value) {
+    match posted["type"].as_str() {
         Some("REQUEST") => {
             hub.put(&identity(9), MessageType::Hello, &json!({"name": "unrelated"}));
-            offer(hub, 2, said, 3.0);
-            offer(hub, 3, said, 1.5);
-            offer(hub, 4, said, 7.0);
+            offer(hub, 2, posted, 3.0);
+            offer(hub, 3, posted, 1.5);
+            offer(hub, 4, posted, 7.0);
         }
         Some("ACCEPT") => {
             let request = &hub.said("REQUEST")[0]["id"];
@@ -74,12 +74,12 @@ async fn a_rule_of_ones_own_may_take_another_or_none() {
 
 #[tokio::test]
 async fn the_direct_flow_needs_no_offer_and_ends_with_an_error_too() {
-    let (_hub, _stage, agent) = hub(|hub, said| {
-        if said["type"] != "REQUEST" {
+    let (_hub, _stage, agent) = hub(|hub, posted| {
+        if posted["type"] != "REQUEST" {
             return;
         }
-        let id = &said["id"];
-        match said["payload"]["resource"].as_str() {
+        let id = &posted["id"];
+        match posted["payload"]["resource"].as_str() {
             Some("time") => {
                 let result = json!({"request_id": id, "status": "success", "data": {}});
                 hub.put(&identity(5), MessageType::Result, &result);

@@ -23,8 +23,8 @@ async fn stage(post: impl Fn(usize, &Value) -> (u16, String) + Send + 'static) -
     let stage = Stage::new(move |heard, _| match heard.method.as_str() {
         "GET" => answer(200, "", &about.to_string()),
         _ => {
-            let said: Value = serde_json::from_str(&heard.body).expect("JSON");
-            let (status, body) = post(posts.fetch_add(1, Ordering::SeqCst), &said);
+            let posted: Value = serde_json::from_str(&heard.body).expect("JSON");
+            let (status, body) = post(posts.fetch_add(1, Ordering::SeqCst), &posted);
             answer(status, "rialto-job: j-1\r\n", &body)
         }
     });
@@ -38,11 +38,11 @@ async fn stage(post: impl Fn(usize, &Value) -> (u16, String) + Send + 'static) -
 }
 
 fn say(by: u8, kind: MessageType, payload: &str) -> String {
-    identity(by).sign(kind, payload, None).expect("sealed").as_str().to_owned()
+    identity(by).sign(kind, payload, None).expect("signed").as_str().to_owned()
 }
 
-fn accepted(said: &Value) -> (u16, String) {
-    let id = said["id"].as_str().expect("an id");
+fn accepted(posted: &Value) -> (u16, String) {
+    let id = posted["id"].as_str().expect("an id");
     let notice = MessageStatus::accepted(id, Some((id, RequestState::Pending)));
     (202, say(100, MessageType::Status, &notice.write()))
 }
@@ -53,11 +53,11 @@ fn error(code: u16, retryable: bool) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn the_same_envelope_is_sent_again_while_there_is_hope() {
-    let (stage, agent) = stage(|n, said| match n {
+async fn the_same_envelope_is_sent_again_after_temporary_errors() {
+    let (stage, agent) = stage(|n, posted| match n {
         0 => error(503, true),
         1 => error(500, true),
-        _ => accepted(said),
+        _ => accepted(posted),
     })
     .await;
     let (id, answered) = agent
@@ -73,18 +73,18 @@ async fn the_same_envelope_is_sent_again_while_there_is_hope() {
 
 #[tokio::test]
 async fn an_old_envelope_is_signed_anew_under_its_id() {
-    let (stage, agent) = stage(|_, said| accepted(said)).await;
+    let (stage, agent) = stage(|_, posted| accepted(posted)).await;
     let old = Timestamp(clock::now().0 - 40_000);
-    let sealed =
-        agent.identity().sign_with_id("m-1", old, MessageType::Status, "{}", None).expect("sealed");
-    agent.send(sealed.clone()).await.expect("taken");
+    let envelope =
+        agent.identity().sign_with_id("m-1", old, MessageType::Status, "{}", None).expect("signed");
+    agent.send(envelope.clone()).await.expect("taken");
     let sent: Value = serde_json::from_str(&stage.heard()[1].body).expect("JSON");
     assert_eq!(sent["id"], "m-1");
-    assert_ne!(stage.heard()[1].body, sealed.as_str());
+    assert_ne!(stage.heard()[1].body, envelope.as_str());
 }
 
 #[tokio::test]
-async fn a_refusal_says_what_to_do_and_is_not_repeated() {
+async fn a_refusal_has_a_hint_and_is_not_retried() {
     let (stage, agent) = stage(|_, _| error(401, false)).await;
     let refused = agent.send_status(AgentStatus::Idle, None).await.expect_err("refused");
     let CallError::Refused { status: 401, code, hint, .. } = refused else { panic!("{refused}") };
@@ -93,21 +93,21 @@ async fn a_refusal_says_what_to_do_and_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn an_answer_of_somebody_else_is_no_word_of_the_hub() {
-    let (_stage, agent) = stage(|_, said| {
-        let id = said["id"].as_str().expect("an id");
+async fn an_answer_of_another_sender_is_not_the_hubs() {
+    let (_stage, agent) = stage(|_, posted| {
+        let id = posted["id"].as_str().expect("an id");
         (202, say(7, MessageType::Status, &MessageStatus::accepted(id, None).write()))
     })
     .await;
-    let sealed = agent.identity().sign(MessageType::Status, "{}", None).expect("sealed");
-    let answered = agent.send(sealed).await.expect("an answer");
+    let envelope = agent.identity().sign(MessageType::Status, "{}", None).expect("signed");
+    let answered = agent.send(envelope).await.expect("an answer");
     assert!(matches!(answered, EnvelopeResponse::Answered(by) if by.sender == identity(7).key()));
 }
 
 #[tokio::test]
 async fn waiting_gives_the_first_answer_as_its_sender_signed_it() {
-    let (stage, agent) = stage(|_, said| {
-        let data = json!({"request_id": said["id"], "status": "success", "data": {"x": 1}});
+    let (stage, agent) = stage(|_, posted| {
+        let data = json!({"request_id": posted["id"], "status": "success", "data": {"x": 1}});
         (200, say(2, MessageType::Result, &data.to_string()))
     })
     .await;
@@ -134,8 +134,9 @@ async fn a_welcome_must_be_the_hubs_and_about_our_hello() {
         ("another sender", 100, true, true, false),
     ] {
         let did = did.clone();
-        let (stage, agent) = stage(move |_, said| {
-            let text = |path: &str| said.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let (stage, agent) = stage(move |_, posted| {
+            let text =
+                |path: &str| posted.pointer(path).and_then(Value::as_str).unwrap_or_default();
             let welcome = Welcome {
                 nonce: Some(if good_nonce { text("/payload/nonce") } else { "n" }),
                 hello_id: Some(if good_id { text("/id") } else { "i" }),

@@ -15,7 +15,7 @@ use crate::agora::{Agent, EnvelopePayload, Frame, InboxError, Profile, Server, T
 use crate::clock;
 
 fn say(kind: MessageType, payload: &str) -> String {
-    identity(100).sign(kind, payload, None).expect("sealed").as_str().to_owned()
+    identity(100).sign(kind, payload, None).expect("signed").as_str().to_owned()
 }
 
 fn receipt(text: &str, at: Timestamp) -> String {
@@ -42,14 +42,14 @@ async fn hub(frames: Vec<String>) -> String {
         let mut socket = accept_async(stream).await.expect("a WebSocket");
         let mut heard = async || {
             let text = socket.next().await.expect("a frame").expect("a frame");
-            let said: Value = serde_json::from_str(text.to_text().expect("text")).expect("JSON");
-            let id = said["id"].as_str().expect("an id").to_owned();
-            let answer = match said["type"].as_str() {
+            let posted: Value = serde_json::from_str(text.to_text().expect("text")).expect("JSON");
+            let id = posted["id"].as_str().expect("an id").to_owned();
+            let answer = match posted["type"].as_str() {
                 Some("HELLO") => {
                     let welcome = Welcome {
-                        nonce: said["payload"]["nonce"].as_str(),
+                        nonce: posted["payload"]["nonce"].as_str(),
                         hello_id: Some(&id),
-                        hello_sender: said["sender"]["id"].as_str(),
+                        hello_sender: posted["sender"]["id"].as_str(),
                         ..Welcome::default()
                     };
                     say(MessageType::Welcome, &welcome.write())
@@ -68,20 +68,20 @@ async fn hub(frames: Vec<String>) -> String {
 }
 
 #[tokio::test]
-async fn envelopes_go_both_ways_and_each_is_believed_with_its_receipt() {
+async fn envelopes_go_both_ways_and_each_is_trusted_with_its_receipt() {
     let old = Timestamp(clock::now().0 - 3_600_000);
-    let sealed =
-        identity(2).sign_with_id("m-1", old, MessageType::Status, "{}", None).expect("sealed");
+    let envelope =
+        identity(2).sign_with_id("m-1", old, MessageType::Status, "{}", None).expect("signed");
     let (text, fresh) =
-        (sealed.as_str().to_owned(), identity(2).sign(MessageType::Status, "{}", None));
-    let fresh = fresh.expect("sealed").as_str().to_owned();
+        (envelope.as_str().to_owned(), identity(2).sign(MessageType::Status, "{}", None));
+    let fresh = fresh.expect("signed").as_str().to_owned();
     let frames =
         vec![receipt(&text, old), text.clone(), fresh, receipt(&text, old), "{}".to_owned()];
     let url = hub(frames).await;
     let agent = Agent::new(identity(1), Server::discover(&url).await.expect("a server"));
     let mut socket = agent.socket(&Profile::default()).await.expect("a socket");
     assert_eq!(socket.welcome().expect("welcome").hub, identity(100).did());
-    let ours = agent.identity().sign(MessageType::Status, "{}", None).expect("sealed");
+    let ours = agent.identity().sign(MessageType::Status, "{}", None).expect("signed");
     socket.send(&ours).await.expect("sent");
     let Some(Ok(Frame::Answer(answer))) = socket.next().await else { panic!("no answer") };
     assert!(

@@ -8,10 +8,10 @@ use tokio::time::sleep;
 
 use super::ServeError;
 use crate::call::CallError;
+use crate::clara::calls::MarketClient;
 use crate::clara::handler::Handler;
-use crate::clara::market_client::MarketClient;
-use crate::clara::record::Task;
-use crate::clara::retry::min_retry_delay;
+use crate::clara::server::min_retry_delay;
+use crate::clara::tasks::Task;
 
 /// The minimum delay before a result is sent again.
 const RESEND_DELAY_MIN: Duration = Duration::from_secs(2);

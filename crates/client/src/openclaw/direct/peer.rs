@@ -8,13 +8,10 @@ use uuid::Uuid;
 
 use crate::call::CallError;
 use crate::openclaw::agent::Agent;
-use crate::openclaw::collaboration::Collaboration;
-use crate::openclaw::request::RequestReply;
-use crate::openclaw::request_spec::RequestSpec;
+use crate::openclaw::collaboration::{Collaboration, RequestEnd};
+use crate::openclaw::request::{RequestReply, RequestRetryPolicy, RequestSpec, min_retry_delay};
 use crate::openclaw::response;
-use crate::openclaw::retry::{RequestRetryPolicy, min_retry_delay};
 use crate::openclaw::server::Server;
-use crate::openclaw::wait::RequestEnd;
 
 /// How long one poll waits for a result, in seconds.
 const POLL_SECONDS: u64 = 25;
@@ -32,7 +29,7 @@ impl Peer {
     /// Connects to the node at a URL, as the agent `me`.
     pub async fn connect(url: &str, me: Uuid) -> Result<Self, CallError> {
         let server = Server::new(url)?;
-        let text = server.get(server.url(&["identity"])).await?.text;
+        let text = server.get(server.url(&["identity"])).await?.body;
         Ok(Self {
             identity: response::parse_message(&text)?,
             agent: Agent::with_server(server, me),

@@ -49,9 +49,10 @@ impl WorkHistory {
     /// Adds a finished collaboration.
     pub(in crate::openclaw) fn push(&mut self, done: FinishedCollaboration) {
         let FinishedCollaboration { ok, on_time, took, .. } = done;
-        match ok {
-            true => self.successful += 1,
-            false => self.failed += 1,
+        if ok {
+            self.successful += 1;
+        } else {
+            self.failed += 1;
         }
         self.newest.push(WindowOutcome { ok, on_time, took });
     }

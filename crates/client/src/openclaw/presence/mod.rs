@@ -1,12 +1,10 @@
 //! The presence of an online agent. It reports the status at every change and periodically, and the
 //! reputation after every collaboration and every day.
 //!
-//! A [`Duty`] does so by itself for as long as it lives. Errors of the hub are retried.
+//! A [`Presence`] does so by itself for as long as it lives. Errors of the hub are retried.
 
-mod backoff;
-mod claims;
-mod heartbeat;
 mod history;
+mod reports;
 mod state;
 
 use std::sync::Arc;
@@ -43,11 +41,7 @@ impl Default for PresenceOptions {
             heartbeat: Duration::from_secs(45),
             debounce: Duration::from_millis(250),
             reputation: Duration::from_secs(24 * 3_600),
-            retry: RetryPolicy {
-                max_attempts: u32::MAX,
-                initial_delay: Duration::from_secs(1),
-                max_delay: Duration::from_secs(30),
-            },
+            retry: RetryPolicy { initial_delay: Duration::from_secs(1), ..RetryPolicy::ENDLESS },
         }
     }
 }
@@ -70,12 +64,12 @@ pub(super) struct BusyCounter(Arc<SharedPresence>);
 
 impl Agent {
     /// Goes online with the work history so far.
-    pub fn go_online(&self, rhythm: PresenceOptions, record: WorkHistory) -> Presence {
-        let book = Arc::new(SharedPresence::new(record, clock::now()));
-        let status = heartbeat::run(self.clone(), Arc::clone(&book), rhythm);
-        let claims = claims::run(self.clone(), Arc::clone(&book), rhythm);
-        let tasks = [tokio::spawn(status), tokio::spawn(claims)];
-        Presence { agent: self.clone(), state: book, tasks }
+    pub fn go_online(&self, options: PresenceOptions, history: WorkHistory) -> Presence {
+        let state = Arc::new(SharedPresence::new(history, clock::now()));
+        let heartbeats = reports::send_heartbeats(self.clone(), Arc::clone(&state), options);
+        let claims = reports::send_claims(self.clone(), Arc::clone(&state), options);
+        let tasks = [tokio::spawn(heartbeats), tokio::spawn(claims)];
+        Presence { agent: self.clone(), state, tasks }
     }
 }
 

@@ -97,11 +97,11 @@ impl AgentCondition {
 impl Claim {
     /// A claim from the current work history.
     pub(super) fn of(
-        record: &WorkHistory,
+        history: &WorkHistory,
         update_type: UpdateType,
         collaboration_id: Option<Uuid>,
     ) -> Self {
-        let (score, metrics) = (record.score(), record.metrics());
+        let (score, metrics) = (history.score(), history.metrics());
         Self { update_type, collaboration_id, score, metrics, at: clock::now() }
     }
 }
@@ -120,16 +120,14 @@ impl PresenceState {
 
 impl SharedPresence {
     /// The state of a healthy agent without work.
-    pub(super) fn new(record: WorkHistory, now: Timestamp) -> Self {
-        let condition = AgentCondition { self_report: SelfReport::Healthy, active: 0 };
-        let (told, claims, error) = (None, VecDeque::new(), None);
+    pub(super) fn new(history: WorkHistory, now: Timestamp) -> Self {
         Self(watch::Sender::new(PresenceState {
-            condition,
+            condition: AgentCondition { self_report: SelfReport::Healthy, active: 0 },
             since: now,
-            reported: told,
-            history: record,
-            claims,
-            last_error: error,
+            reported: None,
+            history,
+            claims: VecDeque::new(),
+            last_error: None,
         }))
     }
 
@@ -146,43 +144,43 @@ impl SharedPresence {
         self.change(|condition| condition.active = condition.active.saturating_sub(1));
     }
 
-    pub(super) fn set_self_report(&self, mood: SelfReport) {
-        self.change(|condition| condition.self_report = mood);
+    pub(super) fn set_self_report(&self, report: SelfReport) {
+        self.change(|condition| condition.self_report = report);
     }
 
     /// Records a finished collaboration, and queues a claim about it.
     pub(super) fn record_finished(&self, done: FinishedCollaboration) {
-        self.0.send_modify(|page| {
-            page.history.push(done);
-            let why = if done.ok { UpdateType::Completed } else { UpdateType::Failed };
-            page.claims.push_back(Claim::of(&page.history, why, Some(done.collaboration_id)));
-            if page.claims.len() > CLAIMS_MAX {
-                page.claims.pop_front();
+        self.0.send_modify(|state| {
+            state.history.push(done);
+            let kind = if done.ok { UpdateType::Completed } else { UpdateType::Failed };
+            state.claims.push_back(Claim::of(&state.history, kind, Some(done.collaboration_id)));
+            if state.claims.len() > CLAIMS_MAX {
+                state.claims.pop_front();
             }
         });
     }
 
     /// Records that the hub has this condition.
     pub(super) fn set_reported(&self, condition: AgentCondition) {
-        self.0.send_modify(|page| {
-            page.reported = Some(condition);
-            page.last_error = None;
+        self.0.send_modify(|state| {
+            state.reported = Some(condition);
+            state.last_error = None;
         });
     }
 
     /// Removes a claim that the hub has accepted or will never accept.
     pub(super) fn remove_claim(&self, claim: &Claim, error: Option<String>) {
-        self.0.send_modify(|page| {
-            if page.claims.front() == Some(claim) {
-                page.claims.pop_front();
+        self.0.send_modify(|state| {
+            if state.claims.front() == Some(claim) {
+                state.claims.pop_front();
             }
-            page.last_error = error;
+            state.last_error = error;
         });
     }
 
     /// Records that a report to the hub failed.
     pub(super) fn set_last_error(&self, why: String) {
-        self.0.send_modify(|page| page.last_error = Some(why));
+        self.0.send_modify(|state| state.last_error = Some(why));
     }
 
     pub(super) fn history(&self) -> WorkHistory {
@@ -195,17 +193,17 @@ impl SharedPresence {
 
     /// Waits until the hub has the current condition and all claims.
     pub(super) async fn wait_until_reported(&self) {
-        let known = |page: &PresenceState| {
-            page.reported.as_ref() == Some(&page.condition) && page.claims.is_empty()
+        let is_reported = |state: &PresenceState| {
+            state.reported.as_ref() == Some(&state.condition) && state.claims.is_empty()
         };
         // `self` holds the sender, so the channel cannot be closed.
-        let _ = self.subscribe().wait_for(known).await;
+        let _ = self.subscribe().wait_for(is_reported).await;
     }
 
     fn change(&self, change: impl FnOnce(&mut AgentCondition)) {
-        self.0.send_modify(|page| {
-            change(&mut page.condition);
-            page.since = clock::now();
+        self.0.send_modify(|state| {
+            change(&mut state.condition);
+            state.since = clock::now();
         });
     }
 }

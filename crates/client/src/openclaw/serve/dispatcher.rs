@@ -11,11 +11,11 @@ use uuid::Uuid;
 
 use super::job_runner::{JobRunner, RunOutcome};
 use super::unfinished;
+use crate::ids;
 use crate::openclaw::event::{Cancellation, Event, IncomingRequest};
 use crate::openclaw::handler::{Handler, Job, ServeError};
-use crate::openclaw::ids;
 use crate::openclaw::presence::Presence;
-use crate::openclaw::recent_set::RecentSet;
+use crate::recent_set::RecentSet;
 
 /// Maximum number of tracked requests. The hub keeps the others and sends them again.
 const REQUESTS_MAX: usize = 10_000;

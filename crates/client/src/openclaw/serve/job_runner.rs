@@ -15,14 +15,14 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::retry_forever::retry_forever;
 use crate::call::CallError;
 use crate::clock;
+use crate::json::check_object;
 use crate::openclaw::agent::Agent;
 use crate::openclaw::event::IncomingRequest;
 use crate::openclaw::handler::{Decision, Handler, Job, ServeError, WorkError};
 use crate::openclaw::presence::{BusyCounter, FinishedCollaboration};
-use crate::openclaw::request_spec::check_object;
+use crate::openclaw::request::retry_forever;
 
 /// How a step ended.
 #[derive(Debug)]
@@ -163,7 +163,7 @@ impl<H: Handler> JobRunner<H> {
     async fn post(&self, output: &CollaborationResult) -> Result<ResultPublished, CallError> {
         let (server, text) = (self.agent.server(), output.write());
         let url = server.url(&["collaborations", &output.collaboration_id.to_string(), "result"]);
-        retry_forever(|| server.post(url.clone(), text.clone())).await?.value()
+        retry_forever(|| server.post(url.clone(), text.clone())).await?.json()
     }
 
     async fn respond(
@@ -212,7 +212,7 @@ impl<H: Handler> JobRunner<H> {
 
 /// The outcome for an output, after checking it.
 fn completed(output: String) -> ResultOutcome {
-    match check_object(&output) {
+    match check_object("the output", &output) {
         Ok(()) => ResultOutcome::Completed { output_data: output.into() },
         Err(_) => broken("INVALID_OUTPUT", "the output is not an object"),
     }

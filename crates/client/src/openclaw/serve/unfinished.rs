@@ -2,11 +2,11 @@
 
 use rialto_protocols::openclaw::wire::words::{Role, State};
 
-use super::retry_forever::retry_forever;
 use crate::call::CallError;
 use crate::openclaw::agent::Agent;
 use crate::openclaw::collaboration::{Collaboration, CollaborationFilter};
 use crate::openclaw::event::IncomingRequest;
+use crate::openclaw::request::retry_forever;
 
 /// Maximum number of pages per state.
 const PAGES_MAX: usize = 100;

@@ -1,6 +1,5 @@
 mod agent;
-mod duty;
 mod hub;
-mod pushes;
+mod presence;
 mod request;
 mod serve;

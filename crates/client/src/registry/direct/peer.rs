@@ -9,12 +9,10 @@ use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;
 use uuid::Uuid;
 
-use super::super::job_snapshot::JobSnapshot;
-use super::super::job_spec::JobRequest;
-use super::super::retry::with_retry;
-use super::super::server::ServerResponse;
 use crate::call::CallError;
-use crate::origin_client::{OriginClient, join_path, parse_http_url};
+use crate::origin_client::{OriginClient, Reply, join_path, parse_http_url};
+use crate::registry::jobs::{JobRequest, JobSnapshot};
+use crate::registry::server::{ANSWER_BYTES_MAX, min_retry_delay};
 use crate::retry::RetryPolicy;
 
 /// The path for jobs below an agent's URL.
@@ -61,7 +59,7 @@ impl Peer {
     /// finished in time is returned in its current state.
     pub async fn hire(&self, job: &JobRequest) -> Result<JobSnapshot, CallError> {
         let until = Instant::now() + self.timeout;
-        let asked = with_retry(self.retry, || self.ask(Method::POST, job.id(), Some(job)));
+        let asked = self.retry.run(min_retry_delay, || self.ask(Method::POST, job.id(), Some(job)));
         let late = |_: Elapsed| CallError::TimedOut { url: self.jobs.to_string() };
         let mut standing = timeout_at(until, asked).await.map_err(late)??;
         while !standing.is_finished() && Instant::now() < until {
@@ -69,8 +67,9 @@ impl Peer {
             standing = match self.job(job.id()).await {
                 // The peer was restarted before it finished this job, so the job is sent once more.
                 Err(CallError::Refused { status: 404, .. }) => {
-                    let asked =
-                        with_retry(self.retry, || self.ask(Method::POST, job.id(), Some(job)));
+                    let asked = self
+                        .retry
+                        .run(min_retry_delay, || self.ask(Method::POST, job.id(), Some(job)));
                     timeout_at(until, asked).await.map_err(late)??
                 }
                 seen => seen?,
@@ -81,7 +80,7 @@ impl Peer {
 
     /// The state of a job.
     pub async fn job(&self, job_id: Uuid) -> Result<JobSnapshot, CallError> {
-        with_retry(self.retry, || self.ask(Method::GET, job_id, None)).await
+        self.retry.run(min_retry_delay, || self.ask(Method::GET, job_id, None)).await
     }
 
     async fn ask(
@@ -98,7 +97,7 @@ impl Peer {
         if let Some(job) = job {
             request = request.header(CONTENT_TYPE, "application/json").body(job.body().to_owned());
         }
-        JobSnapshot::read(&ServerResponse::of(request).await?, job_id)
+        JobSnapshot::read(&Reply::fetch(request, ANSWER_BYTES_MAX).await?, job_id)
     }
 }
 

@@ -28,9 +28,9 @@ use rialto_protocols::relay::wire::envelope::write_receive_body;
 use rialto_protocols::relay::wire::reply::{self, ReplyStatus};
 use url::Url;
 
-use super::envelope::ValidEnvelope;
-use super::origin_client::{self, OriginClient, parse_http_url};
-use crate::call::{CallError, retry_after};
+use super::message::ValidEnvelope;
+use crate::call::CallError;
+use crate::origin_client::{self, OriginClient, parse_http_url, retry_after};
 
 pub(crate) use endpoint::endpoint;
 pub use receiver::{AdaptError, EnvelopeReceiver, ReceivedEnvelope, ReceiverResponse};

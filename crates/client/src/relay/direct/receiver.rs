@@ -11,7 +11,7 @@ use rialto_protocols::relay::{Code, InvalidBody};
 
 use super::super::message::EnvelopeContents;
 use super::super::turn_dedup::TurnDedup;
-use super::super::webhook_signature::{ID_HEADER, WebhookSecret};
+use crate::webhook_signature::{ID_HEADER, WebhookSecret};
 
 /// A valid envelope that was received.
 #[derive(Clone, Debug)]

@@ -10,8 +10,8 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use super::*;
+use crate::relay::EnvelopeSpec;
 use crate::relay::WebhookSecret;
-use crate::relay::envelope::EnvelopeSpec;
 use crate::testing::{Stage, answer};
 
 type Heard = Arc<Mutex<Vec<ReceivedEnvelope>>>;

@@ -4,12 +4,11 @@ use super::by;
 use crate::agent::Liveness;
 use crate::agent::presence::Availability;
 use crate::agent::status::AgentStatusUpdate;
-use crate::command::{Actor, Command, OpenJob, Registration};
+use crate::command::{Actor, Command, OpenJob, ProfileUpdate, Registration, RequestTarget};
 use crate::event::Event;
 use crate::id::AgentId;
 use crate::job::{Policy, Selection, State};
 use crate::refusal::Refusal;
-use crate::signed_order::{ProfileUpdate, RequestTarget, SignedOrder};
 use crate::testkit::{AWAY, HOME, TestHub, registration, skill};
 use crate::time::Millis;
 
@@ -70,8 +69,8 @@ fn what_waits_is_given_to_whoever_comes_with_its_first_order_and_can_do_it() {
     let job = scene.open_job(OpenJob { policy, ..order }).id;
     let bob = scene.register_worker("bob", "bob", &[("dig", "0")]);
     let first = scene.job_request("dig", RequestTarget::Agent(bob), None);
-    let mut order = scene.sign_order("pat", "first", SignedOrder::RequestJob(Box::new(first)));
-    if let Some(new_agent) = &mut order.registration {
+    let mut order = scene.sign_order("pat", "first", Command::RequestJob(Box::new(first)));
+    if let Some(new_agent) = &mut order.signature.registration {
         new_agent.skills = vec![skill("sum", "1")];
     }
     let pat = scene.run_signed(order).unwrap().by;

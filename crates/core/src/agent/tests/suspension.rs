@@ -3,15 +3,14 @@
 use super::finds;
 use crate::answer::Answer;
 use crate::command::{
-    Actor, Command, JobRef, OfferRef, OpenJob, Registration, SuspensionTarget, WorkerResponse,
+    Actor, Command, JobRef, OfferRef, OfferTerms, OpenJob, Registration, SuspensionTarget,
+    WorkerResponse,
 };
 use crate::event::Event;
 use crate::id::{AgentId, OwnerId};
 use crate::job::{Policy, Selection, State};
-use crate::market;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
-use crate::signed_order::SignedOrder;
 use crate::testkit::{HOME, TestHub, message, registration};
 use crate::world::Rules;
 
@@ -110,7 +109,7 @@ fn a_suspended_owner_neither_pays_nor_adds_agents_and_can_still_be_paid() {
 #[test]
 fn signed_and_posted_orders_of_a_suspended_agent_are_refused() {
     let mut scene = TestHub::with_market(Rules::default(), HOME);
-    let order = scene.sign_order("sam", "1", SignedOrder::RecordOnly);
+    let order = scene.sign_order("sam", "1", Command::RecordOnly);
     let sam = scene.run_signed(order).expect("it registers").by;
     let ada = scene.register_worker("ada", "acme", &[("sum", "0")]);
     let client = scene.register_client("client", "rich", "1.00");
@@ -119,10 +118,10 @@ fn signed_and_posted_orders_of_a_suspended_agent_are_refused() {
     for agent in [sam, ada] {
         set(&mut scene, SuspensionTarget::Agent(agent), true);
     }
-    let order = scene.sign_order("sam", "2", SignedOrder::RecordOnly);
+    let order = scene.sign_order("sam", "2", Command::RecordOnly);
     assert_eq!(scene.run_signed(order.clone()), Err(Refusal::Suspended));
     let word = scene.job_report(job, true, "0");
-    let told = scene.submit_and_read("3", market::MarketOrder::ReportResult(Box::new(word)));
+    let told = scene.submit_and_read("3", Command::ReportResult(Box::new(word)));
     assert_ne!(told.outcome, "done", "{:?}", told.lines);
     assert_eq!(scene.state(job), State::Assigned);
     set(&mut scene, SuspensionTarget::Agent(sam), false);
@@ -140,11 +139,12 @@ fn work_in_hand_stays_in_hand_and_a_price_named_before_is_not_taken() {
     let offered = scene.open_job(OpenJob { selection: Selection::Offers, ..order }).id;
     let (job, valid_for) = (JobRef::Id(offered), crate::time::Millis::minutes(5));
     let price = crate::testkit::credits("0.10");
-    let offer = Command::Offer { job: job.clone(), by: ada, price, valid_for };
+    let offer =
+        Command::Offer { job: job.clone(), by: ada, price, terms: OfferTerms::Open { valid_for } };
     scene.run(offer.clone()).expect("it may");
     set(&mut scene, SuspensionTarget::Agent(ada), true);
     assert_eq!(scene.run(offer), Err(Refusal::Suspended));
-    let take = Command::AcceptOffer { job, by: client, offer: OfferRef::Only { by: ada } };
+    let take = Command::accept_offer(job, client, OfferRef::Only { by: ada });
     assert!(scene.run(take).is_err());
     assert!(!matches!(scene.state(offered), State::Assigned | State::Running));
     let accept = WorkerResponse::Accept { ready_at: None, worker_job_id: None };

@@ -3,13 +3,14 @@
 use super::responding::{ASKS, YES, seconds};
 use super::{PATIENT, keeps, market, sums};
 use crate::agent::Terms;
-use crate::command::{Approver, Command, JobRef, OfferRef, OpenJob, WorkerResponse};
+use crate::command::{
+    Approver, Command, JobRef, OfferRef, OfferTerms, OpenJob, ProfileUpdate, WorkerResponse,
+};
 use crate::id::AgentId;
 use crate::job::{Policy, Selection, State};
 use crate::money::Credits;
 use crate::price_step::PriceStep;
 use crate::refusal::Refusal;
-use crate::signed_order::ProfileUpdate;
 use crate::testkit::signed_orders::{offer, partial_result, result};
 use crate::testkit::{AWAY, TestHub, credits, registration, skill};
 use crate::time::Millis;
@@ -42,7 +43,7 @@ fn whoever_won_at_a_price_cannot_raise_it_afterwards() {
         scene.advance(seconds(3));
         if by_hand {
             let offer = OfferRef::Only { by: pat };
-            let take = Command::AcceptOffer { job: JobRef::Id(job.id), by: client, offer };
+            let take = Command::accept_offer(JobRef::Id(job.id), client, offer);
             scene.run(take).unwrap();
         }
         assert_eq!(scene.job(job.id).assignment.unwrap().price, credits("3"));
@@ -172,7 +173,14 @@ fn who_wins_with_the_lower_of_its_two_prices_gets_that_one_after_the_yes() {
     let job = scene.open_job(OpenJob { selection: Selection::Auction { closes }, ..order }).id;
     for price in ["40", "37"] {
         let (price, valid_for) = (credits(price), Millis::hours(2));
-        scene.run(Command::Offer { job: JobRef::Id(job), by: ada, price, valid_for }).unwrap();
+        scene
+            .run(Command::Offer {
+                job: JobRef::Id(job),
+                by: ada,
+                price,
+                terms: OfferTerms::Open { valid_for },
+            })
+            .unwrap();
     }
     scene.advance(seconds(2));
     scene.approve(job, Approver::Agent(ada), true).unwrap();

@@ -1,15 +1,15 @@
 //! Offers and their acceptance.
 
 use super::AWAY_CREDITS;
-use crate::command::{Command, JobRef, OfferRef};
+use crate::command::{
+    AcceptOffer, Command, JobRef, JobRequest, OfferRef, OfferTerms, PaymentBinding, ProfileUpdate,
+    RequestTarget,
+};
 use crate::id::{AgentId, JobId};
 use crate::job::State;
 use crate::money::Credits;
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
-use crate::signed_order::{
-    AcceptOffer, JobRequest, MakeOffer, PaymentBinding, ProfileUpdate, RequestTarget, SignedOrder,
-};
 use crate::testkit::signed_orders::{
     accept, envelope_text, failure, offer, partial_result, refusal, result,
 };
@@ -26,9 +26,12 @@ fn asked(budget: Option<&str>) -> (TestHub, AgentId, [AgentId; 3], JobId) {
     (scene, ann, all, job)
 }
 
-fn valid_for(signed_order: SignedOrder, valid_for: Millis) -> SignedOrder {
-    let SignedOrder::Offer(order) = signed_order else { panic!("{signed_order:?}") };
-    SignedOrder::Offer(MakeOffer { valid_for, ..order })
+fn valid_for(mut command: Command, span: Millis) -> Command {
+    let Command::Offer { terms: OfferTerms::Invited { valid_for, .. }, .. } = &mut command else {
+        panic!("{command:?}")
+    };
+    *valid_for = span;
+    command
 }
 
 fn account(scene: &TestHub, owner: &str) -> (String, String) {
@@ -42,8 +45,9 @@ fn request_offer_accept_result() {
     assert_eq!(scene.sign_and_run("pat", "o", offer("r", "5.25")), Ok(State::Negotiating));
     assert_eq!(account(&scene, "ann"), ("10.00".to_owned(), "0.00".to_owned()));
     let proof = Some("receipt 7".to_owned());
-    let SignedOrder::Accept(order) = accept("o") else { unreachable!() };
-    let taken = SignedOrder::Accept(AcceptOffer { payment_proof: proof.clone(), ..order });
+    let Command::AcceptOffer(order) = accept("o") else { unreachable!() };
+    let taken = AcceptOffer { payment_proof: proof.clone(), ..*order };
+    let taken = Command::AcceptOffer(Box::new(taken));
     assert_eq!(scene.sign_and_run("ann", "a", taken), Ok(State::Assigned));
     assert_eq!(account(&scene, "ann"), ("4.75".to_owned(), "5.25".to_owned()));
     assert_eq!(scene.job(job).payment.proof, proof);
@@ -154,9 +158,10 @@ fn a_price_above_the_budget_is_refused_and_one_above_the_purse_not_taken() {
 fn without_a_budget_any_price_may_be_named() {
     let (mut scene, ..) = asked(None);
     let dear = Credits::from_micros(i64::MAX);
-    let SignedOrder::Offer(order) = offer("r", "1") else { unreachable!() };
-    let order = MakeOffer { price: dear, ..order };
-    assert_eq!(scene.sign_and_run("pat", "o", SignedOrder::Offer(order)), Ok(State::Negotiating));
+    let mut order = offer("r", "1");
+    let Command::Offer { price, .. } = &mut order else { unreachable!() };
+    *price = dear;
+    assert_eq!(scene.sign_and_run("pat", "o", order), Ok(State::Negotiating));
     assert_eq!(scene.sign_and_run("ann", "a", accept("o")), Err(Refusal::TooFewCredits));
     scene.sign_and_run("pat", "free", offer("r", "0")).unwrap();
     assert_eq!(scene.sign_and_run("ann", "a", accept("free")), Ok(State::Assigned));
@@ -210,11 +215,16 @@ fn nobody_else_bids_and_whoever_takes_an_offer_by_job_pays_like_anybody() {
     scene.sign_and_run("pat", "o", offer("r", "4")).unwrap();
     for by in [stranger, pat] {
         let (price, valid_for) = (credits("1"), Millis::hours(1));
-        let bid = Command::Offer { job: JobRef::Id(job), by, price, valid_for };
+        let bid = Command::Offer {
+            job: JobRef::Id(job),
+            by,
+            price,
+            terms: OfferTerms::Open { valid_for },
+        };
         assert_eq!(scene.run(bid).unwrap_err(), Refusal::NotFound);
     }
     let only = |by| OfferRef::Only { by };
-    let pick = |from| Command::AcceptOffer { job: JobRef::Id(job), by: ann, offer: only(from) };
+    let pick = |from| Command::accept_offer(JobRef::Id(job), ann, only(from));
     assert_eq!(scene.run(pick(stranger)).unwrap_err(), Refusal::NotFound);
     scene.run(pick(pat)).unwrap();
     assert_eq!(account(&scene, "ann"), ("6.00".to_owned(), "4.00".to_owned()));
@@ -225,9 +235,10 @@ fn nobody_else_bids_and_whoever_takes_an_offer_by_job_pays_like_anybody() {
 }
 
 /// An ACCEPT that names neither the hub nor the payee, by a signer that has read up to `read_to`.
-fn unbound(offer: &str, read_to: u64) -> SignedOrder {
-    let SignedOrder::Accept(order) = accept(offer) else { unreachable!() };
-    SignedOrder::Accept(AcceptOffer { binding: PaymentBinding::ReadUpTo(read_to), ..order })
+fn unbound(offer: &str, read_to: u64) -> Command {
+    let Command::AcceptOffer(order) = accept(offer) else { unreachable!() };
+    let binding = PaymentBinding::ReadUpTo(read_to);
+    Command::AcceptOffer(Box::new(AcceptOffer { binding, ..*order }))
 }
 
 #[test]
@@ -260,7 +271,7 @@ fn a_request_that_names_neither_hub_nor_worker_holds_nothing_and_wants_an_offer(
     let pat = scene.introduce("pat", &[("sum", "2")]);
     for (id, to) in [("r1", RequestTarget::Best { max: 8 }), ("r2", RequestTarget::Agent(pat))] {
         let order = scene.job_request("sum", to, Some("5"));
-        let order = SignedOrder::RequestJob(Box::new(JobRequest { is_bound: false, ..order }));
+        let order = Command::RequestJob(Box::new(JobRequest { is_bound: false, ..order }));
         assert_eq!(scene.sign_and_run("ann", id, order), Ok(State::Open));
         assert_eq!(account(&scene, "ann"), ("10.00".to_owned(), "0.00".to_owned()));
         let done = scene.sign_and_run("pat", &format!("x-{id}"), result(id));
@@ -275,7 +286,7 @@ fn a_request_that_names_neither_hub_nor_worker_holds_nothing_and_wants_an_offer(
         .sign_and_run(
             "ann",
             "r3",
-            SignedOrder::RequestJob(Box::new(JobRequest { is_bound: false, ..order })),
+            Command::RequestJob(Box::new(JobRequest { is_bound: false, ..order })),
         )
         .unwrap();
     assert_eq!(scene.sign_and_run("pat", "x3", result("r3")), Ok(State::Completed));

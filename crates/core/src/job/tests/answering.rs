@@ -1,13 +1,14 @@
 //! Responses to a request: results and parts, refusals and failures, timeouts and withdrawal.
 
 use super::AWAY_CREDITS;
-use crate::command::{Canceller, Command, JobRef};
+use crate::command::{
+    AbandonJob, Canceller, Command, JobRef, JobRequest, ProfileUpdate, RequestTarget,
+};
 use crate::id::{AgentId, JobId};
 use crate::job::{Cause, State};
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
 use crate::reputation::Score;
-use crate::signed_order::{AbandonJob, ProfileUpdate, SignedOrder};
 use crate::testkit::signed_orders::{
     accept, envelope_text, failure, offer, partial_result, refusal, result, with_counterparty,
 };
@@ -36,9 +37,9 @@ fn untouched(scene: &TestHub) -> bool {
     scene.balance_text("ann") == ("10.00".to_owned(), "0.00".to_owned())
 }
 
-fn because(cause: Cause, signed_order: SignedOrder) -> SignedOrder {
-    let SignedOrder::Fail(order) = signed_order else { panic!("{signed_order:?}") };
-    SignedOrder::Fail(AbandonJob { cause, ..order })
+fn because(cause: Cause, command: Command) -> Command {
+    let Command::AbandonJob(order) = command else { panic!("{command:?}") };
+    Command::AbandonJob(Box::new(AbandonJob { cause, ..*order }))
 }
 
 #[test]
@@ -201,10 +202,9 @@ fn nobody_is_blamed_for_a_question_it_never_read_or_had_no_time_for() {
         scene.grant("ann", AWAY_CREDITS);
         scene.introduce("ann", &[]);
         let pat = scene.introduce("pat", &[("sum", "5")]);
-        let question =
-            scene.job_request("sum", crate::signed_order::RequestTarget::Agent(pat), None);
-        let asked = crate::signed_order::JobRequest { timeout: Millis(timeout), ..question };
-        let signed_order = SignedOrder::RequestJob(Box::new(asked));
+        let question = scene.job_request("sum", RequestTarget::Agent(pat), None);
+        let asked = JobRequest { timeout: Millis(timeout), ..question };
+        let signed_order = Command::RequestJob(Box::new(asked));
         scene.sign_and_run("ann", "r", signed_order).unwrap();
         scene.read_inbox(pat);
         scene.advance(Millis(timeout));

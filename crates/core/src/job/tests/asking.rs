@@ -3,11 +3,10 @@
 use super::AWAY_CREDITS;
 use crate::agent::presence::Availability;
 use crate::agent::{Liveness, Skill};
-use crate::command::{Command, Registration};
+use crate::command::{Command, JobRequest, ProfileUpdate, Registration, RequestTarget};
 use crate::id::AgentId;
 use crate::job::{Selection, State};
 use crate::refusal::Refusal;
-use crate::signed_order::{JobRequest, ProfileUpdate, RequestTarget, SignedOrder};
 use crate::testkit::signed_orders::{
     accept, envelope_text, failure, offer, partial_result, refusal, result,
 };
@@ -25,7 +24,7 @@ fn pair(price: &str) -> (TestHub, AgentId, AgentId) {
 }
 
 fn ask(scene: &mut TestHub, id: &str, order: JobRequest) -> Result<Vec<AgentId>, Refusal> {
-    let order = scene.sign_order("ann", id, SignedOrder::RequestJob(Box::new(order)));
+    let order = scene.sign_order("ann", id, Command::RequestJob(Box::new(order)));
     let job = scene.run_signed(order)?.job.unwrap();
     Ok(scene.job(job).candidates.invited.clone())
 }

@@ -1,14 +1,13 @@
 //! Prices across protocols: named by workers, rounded for requesters, and offered by the hub for
 //! agents with a fixed price.
 
-use crate::command::{Command, JobRef, OpenJob, UnfitAgent};
+use crate::command::{Command, JobRef, OfferTerms, OpenJob, ProfileUpdate, UnfitAgent};
 use crate::id::{AgentId, JobId};
 use crate::job::{Selection, State};
 use crate::money::Credits;
 use crate::notice::NoticeKind;
 use crate::price_step::PriceStep;
 use crate::refusal::Refusal;
-use crate::signed_order::ProfileUpdate;
 use crate::testkit::signed_orders::{failure, offer, refusal, result};
 use crate::testkit::{TestHub, credits, skill};
 use crate::time::Millis;
@@ -259,7 +258,7 @@ fn in_an_auction_somebody_who_names_its_prices_is_asked_and_may_close_it() {
         job: JobRef::Id(job),
         by: own,
         price: credits("8"),
-        valid_for: Millis::hours(1),
+        terms: OfferTerms::Open { valid_for: Millis::hours(1) },
     };
     scene.run(bid).unwrap();
     assert_eq!(
@@ -280,7 +279,14 @@ fn who_lost_an_auction_cannot_give_up_the_job_of_who_won_it() {
     let job = auction(&mut scene, client, "50");
     let uuid = scene.job(job).uuid.to_string();
     let (price, valid_for) = (credits("1"), Millis::hours(1));
-    scene.run(Command::Offer { job: JobRef::Id(job), by: own, price, valid_for }).unwrap();
+    scene
+        .run(Command::Offer {
+            job: JobRef::Id(job),
+            by: own,
+            price,
+            terms: OfferTerms::Open { valid_for },
+        })
+        .unwrap();
     scene.sign_and_run("pat", "o", offer(&uuid, "6")).unwrap();
     assert_eq!(scene.job(job).worker(), Some(own));
     assert!(scene.job(job).candidates.invited.contains(&pat), "so it can still name the job");
@@ -303,7 +309,7 @@ fn who_had_its_offer_made_and_is_gone_does_not_win() {
         job: JobRef::Id(job),
         by: own,
         price: credits("8"),
-        valid_for: Millis::hours(1),
+        terms: OfferTerms::Open { valid_for: Millis::hours(1) },
     };
     scene.run(bid).unwrap();
     scene.remove(far);

@@ -1,5 +1,5 @@
 use super::{PATIENT, market};
-use crate::command::{Command, JobRef, OfferRef, OpenJob};
+use crate::command::{Command, JobRef, OfferRef, OfferTerms, OpenJob};
 use crate::id::{AgentId, JobId};
 use crate::job::{Requester, Selection, State};
 use crate::notice::NoticeKind;
@@ -16,7 +16,12 @@ fn auction(scene: &mut TestHub, client: AgentId, budget: &str) -> OpenJob {
 
 fn bid(scene: &mut TestHub, job: JobId, by: AgentId, price: &str) -> Result<(), Refusal> {
     let valid_for = Millis::hours(1);
-    let command = Command::Offer { job: JobRef::Id(job), by, price: credits(price), valid_for };
+    let command = Command::Offer {
+        job: JobRef::Id(job),
+        by,
+        price: credits(price),
+        terms: OfferTerms::Open { valid_for },
+    };
     scene.run(command).map(|_| ())
 }
 
@@ -68,7 +73,7 @@ fn what_cannot_be_offered() {
     assert_eq!(bid(&mut scene, job, a, "50"), Ok(()));
     // A sealed offer cannot be accepted directly.
     let offer = OfferRef::Index(0);
-    let pick = Command::AcceptOffer { job: JobRef::Id(job), by: client, offer };
+    let pick = Command::accept_offer(JobRef::Id(job), client, offer);
     let wrong = Refusal::WrongState { state: State::Negotiating };
     assert_eq!(scene.run(pick).unwrap_err(), wrong);
     // The clock closes it, whether or not its timer has fired yet.
@@ -129,7 +134,7 @@ fn an_offer_binds_only_as_long_as_it_says() {
     let job = scene.open_job(order).id;
     let short = |by, valid_for| {
         let price = credits("10");
-        Command::Offer { job: JobRef::Id(job), by, price, valid_for }
+        Command::Offer { job: JobRef::Id(job), by, price, terms: OfferTerms::Open { valid_for } }
     };
     scene.run(short(a, WINDOW)).unwrap();
     scene.run(short(b, Millis(WINDOW.0 + 1))).unwrap();
@@ -208,14 +213,19 @@ fn offers_wait_for_the_requester_who_takes_the_one_it_names() {
     let wanted = || JobRef::Id(job);
     let mut offer = |by, price| {
         let valid_for = Millis::minutes(1);
-        scene.run(Command::Offer { job: wanted(), by, price: credits(price), valid_for })
+        scene.run(Command::Offer {
+            job: wanted(),
+            by,
+            price: credits(price),
+            terms: OfferTerms::Open { valid_for },
+        })
     };
     for (by, price) in [(a, "0.40"), (b, "0.20"), (a, "0.30")] {
         offer(by, price).unwrap();
     }
     assert_eq!(offer(client, "0.10").unwrap_err(), Refusal::NotFound);
     assert_eq!(scene.state(job), State::Negotiating, "only the requester chooses");
-    let take = |by, offer| Command::AcceptOffer { job: wanted(), by, offer };
+    let take = |by, offer| Command::accept_offer(wanted(), by, offer);
     assert_eq!(scene.run(take(a, OfferRef::Index(1))).unwrap_err(), Refusal::NotFound);
     let taken = job_in(scene.run(take(client, OfferRef::Index(0))).unwrap());
     assert_eq!(taken.assignment.map(|turn| turn.price), Some(credits("0.40")));

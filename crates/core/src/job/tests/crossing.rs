@@ -2,12 +2,11 @@
 
 use super::{AWAY_CREDITS, PATIENT};
 use crate::agent::presence::Availability;
-use crate::command::{Command, JobRef, OpenJob};
+use crate::command::{Command, JobRef, OpenJob, ProfileUpdate, RequestTarget};
 use crate::id::{AgentId, JobId};
 use crate::job::{Cause, Requester, Selection, State};
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
-use crate::signed_order::{ProfileUpdate, RequestTarget};
 use crate::testkit::signed_orders::{
     accept, envelope_text, failure, offer, partial_result, refusal, result, with_counterparty,
 };
@@ -288,8 +287,7 @@ fn one_who_is_asked_elsewhere_declines_in_its_own_way() {
     let (mut scene, ann) = ann();
     let bob = scene.register_worker("bob", "bob", &[("sum", "0")]);
     let order = scene.job_request("sum", RequestTarget::Agent(bob), None);
-    let order =
-        scene.sign_order("ann", "r", crate::signed_order::SignedOrder::RequestJob(Box::new(order)));
+    let order = scene.sign_order("ann", "r", Command::RequestJob(Box::new(order)));
     let job = scene.run_signed(order).unwrap().job.unwrap();
     scene
         .run(Command::Decline { job: JobRef::Id(job), by: bob, epoch: None, reason: None })

@@ -3,14 +3,16 @@
 use super::{PATIENT, market, stand};
 use crate::agent::presence::Availability;
 use crate::agent::{Liveness, Terms};
-use crate::command::{Command, JobRef, OfferRef, OpenJob, Registration, UnfitAgent};
+use crate::command::{
+    Command, JobRef, JobRequest, OfferRef, OfferTerms, OpenJob, Registration, RequestTarget,
+    UnfitAgent,
+};
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
 use crate::job::readiness::WAITING_MAX;
 use crate::job::{Policy, Selection, State};
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
-use crate::signed_order::{JobRequest, RequestTarget, SignedOrder};
 use crate::testkit::signed_orders::{offer, partial_result, refusal, result, with_counterparty};
 use crate::testkit::{
     AWAY, HOME, JOB_LIFETIME, TestHub, credits, registration, registration_with_endpoint,
@@ -70,12 +72,19 @@ fn who_came_by_itself_and_named_a_price_can_be_chosen() {
     let late = scene.register_worker("late", "late", &[("sum", "1")]);
     for price in ["4", "3"] {
         let (price, valid_for) = (credits(price), Millis::minutes(1));
-        scene.run(Command::Offer { job: JobRef::Id(job), by: late, price, valid_for }).unwrap();
+        scene
+            .run(Command::Offer {
+                job: JobRef::Id(job),
+                by: late,
+                price,
+                terms: OfferTerms::Open { valid_for },
+            })
+            .unwrap();
     }
     let asked = scene.job(job).candidates.invited.iter().filter(|one| **one == late).count();
     assert_eq!(asked, 1);
     let offer = OfferRef::Price { by: late, price: credits("3") };
-    scene.run(Command::AcceptOffer { job: JobRef::Id(job), by: client, offer }).unwrap();
+    scene.run(Command::accept_offer(JobRef::Id(job), client, offer)).unwrap();
     assert_eq!(scene.job(job).worker(), Some(late));
 }
 
@@ -209,7 +218,7 @@ fn only_whom_the_input_does_not_suit_is_told_so() {
         let order = scene.job_request("sum", RequestTarget::Agent(bob), Some("5"));
         let order = JobRequest { unfit_agents: unfit, ..order };
         let order =
-            scene.sign_order("ann", &format!("r{agent}"), SignedOrder::RequestJob(Box::new(order)));
+            scene.sign_order("ann", &format!("r{agent}"), Command::RequestJob(Box::new(order)));
         let heard = scene.run_signed(order).map(|_| ());
         let why = "a number is missing".to_owned();
         assert_eq!(heard, if suits { Ok(()) } else { Err(Refusal::InputRejected { reason: why }) });
@@ -300,7 +309,14 @@ fn who_named_a_price_is_counted_on_and_for_whom_it_was_named_only_if_it_is_there
         let job = scene.open_job(OpenJob { selection: Selection::Auction { closes }, ..order }).id;
         if home == HOME {
             let (price, valid_for) = (credits("1"), Millis::hours(1));
-            scene.run(Command::Offer { job: JobRef::Id(job), by: ada, price, valid_for }).unwrap();
+            scene
+                .run(Command::Offer {
+                    job: JobRef::Id(job),
+                    by: ada,
+                    price,
+                    terms: OfferTerms::Open { valid_for },
+                })
+                .unwrap();
         }
         assert_eq!(scene.job(job).candidates.offers.len(), 1);
         scene.advance(Millis::minutes(30));

@@ -5,8 +5,8 @@ use super::{market, stand};
 use crate::agent::presence::Availability;
 use crate::agent::{Skill, Terms};
 use crate::command::{
-    Approver, Command, DeliveryResult, JobRef, OfferRef, OpenJob, Registration, ReportResult,
-    WorkerResponse,
+    Approver, Command, DeliveryResult, JobRef, JobRequest, OfferRef, OfferTerms, OpenJob,
+    Registration, ReportResult, RequestTarget, WorkerResponse,
 };
 use crate::id::{AgentId, JobId};
 use crate::job::readiness::FREE_WAITING_MAX;
@@ -15,7 +15,6 @@ use crate::message::strangers_room;
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
 use crate::reputation::Score;
-use crate::signed_order::{JobRequest, RequestTarget, SignedOrder};
 use crate::testkit::signed_orders::{offer, partial_result};
 use crate::testkit::{
     AWAY, LEASE, TestHub, credits, job_in, message, registration, registration_with_endpoint,
@@ -199,7 +198,7 @@ fn an_answer_that_makes_no_sense_weighs_only_for_requesters_that_have_ever_paid(
 
 #[test]
 fn a_part_of_the_work_or_a_price_for_it_shows_that_it_is_in_hand() {
-    let says: [fn(&str) -> SignedOrder; 2] = [partial_result, |id| offer(id, "1")];
+    let says: [fn(&str) -> Command; 2] = [partial_result, |id| offer(id, "1")];
     for say in says {
         let (mut scene, client) = market();
         let mut order = registration("pat", "pat", &[("sum", "1")]);
@@ -258,7 +257,7 @@ fn throw_away_askers_cannot_spoil_a_name_by_asking_for_what_cannot_be_answered_i
         scene.introduce(&name, &[]);
         let question = scene.job_request("sum", RequestTarget::Agent(pat), None);
         let ask = JobRequest { timeout: seconds(1), ..question };
-        scene.sign_and_run(&name, "r", SignedOrder::RequestJob(Box::new(ask))).unwrap();
+        scene.sign_and_run(&name, "r", Command::RequestJob(Box::new(ask))).unwrap();
         scene.read_inbox(pat);
         scene.advance(seconds(1));
     }
@@ -401,11 +400,18 @@ fn calls_for_offers(scene: &mut TestHub, client: AgentId) -> JobId {
 
 fn offers(scene: &mut TestHub, job: JobId, by: AgentId, price: &str) -> Result<(), Refusal> {
     let (price, valid_for) = (credits(price), Millis::minutes(1));
-    scene.run(Command::Offer { job: JobRef::Id(job), by, price, valid_for }).map(|_| ())
+    scene
+        .run(Command::Offer {
+            job: JobRef::Id(job),
+            by,
+            price,
+            terms: OfferTerms::Open { valid_for },
+        })
+        .map(|_| ())
 }
 
 fn take(scene: &mut TestHub, job: JobId, by: AgentId, offer: OfferRef) -> Result<String, Refusal> {
-    let taken = scene.run(Command::AcceptOffer { job: JobRef::Id(job), by, offer })?;
+    let taken = scene.run(Command::accept_offer(JobRef::Id(job), by, offer))?;
     Ok(job_in(taken).assignment.map(|turn| turn.price.to_text(2)).unwrap_or_default())
 }
 

@@ -2,7 +2,7 @@ use super::{PATIENT, hire, keeps, market, order_for, stand, sums};
 use crate::agent::presence::Availability;
 use crate::agent::status::AgentStatusUpdate;
 use crate::agent::{Liveness, Terms};
-use crate::command::{Command, OpenJob, Registration};
+use crate::command::{Command, OfferTerms, OpenJob, Registration};
 use crate::id::AgentId;
 use crate::job::{Cause, Policy, Requester, Selection, State};
 use crate::money::Credits;
@@ -119,7 +119,9 @@ fn who_wins_an_auction_must_have_room_for_it() {
         for (by, price) in [(ada, "0.01"), (bob, "0.30")] {
             let job = crate::command::JobRef::Id(job);
             let (price, valid_for) = (credits(price), seconds(60));
-            scene.run(Command::Offer { job, by, price, valid_for }).unwrap();
+            scene
+                .run(Command::Offer { job, by, price, terms: OfferTerms::Open { valid_for } })
+                .unwrap();
         }
         assert_eq!(scene.state(job), State::Negotiating, "for {worker}");
     }

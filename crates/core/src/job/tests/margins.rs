@@ -4,14 +4,16 @@
 use super::market;
 use crate::agent::Terms;
 use crate::agent::presence::Availability;
-use crate::command::{Canceller, Command, JobRef, OfferRef, OpenJob, Registration, Timer};
+use crate::command::{
+    Canceller, Command, JobRef, OfferRef, OfferTerms, OpenJob, ProfileUpdate, Registration,
+    RequestTarget, Timer,
+};
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
 use crate::job::{Policy, Selection, State, request};
 use crate::notice::NoticeKind;
 use crate::price_step::PriceStep;
 use crate::refusal::Refusal;
-use crate::signed_order::{ProfileUpdate, RequestTarget, SignedOrder};
 use crate::testkit::signed_orders::{envelope_text, offer, partial_result, result};
 use crate::testkit::{
     AWAY, HOME, TestHub, credits, message, registration, registration_with_endpoint, skill,
@@ -216,7 +218,7 @@ fn only_somebody_who_is_meant_is_waited_for_while_it_is_away() {
     let bob = scene.register_worker("bob", "bob", &[("sum", "0")]);
     super::stand(&mut scene, bob, Availability::Maintenance, Some(60));
     let order = scene.job_request("sum", RequestTarget::Best { max: 8 }, None);
-    let order = scene.sign_order("ann", "all", SignedOrder::RequestJob(Box::new(order)));
+    let order = scene.sign_order("ann", "all", Command::RequestJob(Box::new(order)));
     assert_eq!(scene.run_signed(order), Err(Refusal::Offline));
     let job = scene.request("ann", "one", bob, None);
     assert!(matches!(scene.state(job), State::Deferred { .. }));
@@ -232,10 +234,20 @@ fn nobody_names_a_price_that_is_not_there() {
     scene.remove(gone);
     let (price, valid_for) = (credits("1"), Millis::minutes(1));
     for by in [AgentId(999), gone] {
-        let bid = Command::Offer { job: JobRef::Id(job), by, price, valid_for };
+        let bid = Command::Offer {
+            job: JobRef::Id(job),
+            by,
+            price,
+            terms: OfferTerms::Open { valid_for },
+        };
         assert_eq!(scene.run(bid).unwrap_err(), Refusal::NotFound);
     }
-    let bid = Command::Offer { job: JobRef::Id(job), by: ada, price, valid_for };
+    let bid = Command::Offer {
+        job: JobRef::Id(job),
+        by: ada,
+        price,
+        terms: OfferTerms::Open { valid_for },
+    };
     scene.run(bid).unwrap();
 }
 
@@ -268,7 +280,7 @@ fn a_signers_price_is_one_of_the_offers_its_requester_chooses_among() {
     assert_eq!(named, Ok(State::Negotiating));
     assert_eq!(scene.notices_to(client), [NoticeKind::OfferReceived { job: job.id, place: 0 }]);
     let offer = OfferRef::Only { by: pat };
-    let take = Command::AcceptOffer { job: JobRef::Id(job.id), by: client, offer };
+    let take = Command::accept_offer(JobRef::Id(job.id), client, offer);
     scene.run(take).unwrap();
     assert_eq!(scene.job(job.id).assignment.unwrap().price, credits("4"));
 }

@@ -1,7 +1,9 @@
 use super::{PATIENT, hire, keeps, market, order_for, stand, sums};
 use crate::agent::Terms;
 use crate::agent::presence::Availability;
-use crate::command::{Approver, Canceller, Command, JobRef, OpenJob, Registration, WorkerResponse};
+use crate::command::{
+    Approver, Canceller, Command, JobRef, OfferTerms, OpenJob, Registration, WorkerResponse,
+};
 use crate::id::{AgentId, JobId};
 use crate::job::{Cause, Job, Policy, Selection, State};
 use crate::notice::NoticeKind;
@@ -200,7 +202,12 @@ fn nobody_gets_round_the_yes() {
     let order = scene.job_order(client, "sum", "0.50");
     let auction = scene.open_job(OpenJob { selection: Selection::Auction { closes }, ..order }).id;
     let (price, valid_for) = (credits("0.05"), seconds(60));
-    let offer = Command::Offer { job: JobRef::Id(auction), by: ada, price, valid_for };
+    let offer = Command::Offer {
+        job: JobRef::Id(auction),
+        by: ada,
+        price,
+        terms: OfferTerms::Open { valid_for },
+    };
     scene.run(offer).unwrap();
     scene.advance(seconds(10));
     assert!(

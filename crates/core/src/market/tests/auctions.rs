@@ -61,7 +61,7 @@ fn it_closes_as_soon_as_everybody_has_answered_and_equal_offers_go_to_the_eldest
     assert_eq!(scene.notices_to(c).last(), Some(&NoticeKind::OfferLost { job, place: 1 }));
     assert_eq!(scene.notices_to(a).last(), Some(&NoticeKind::OfferLost { job, place: 0 }));
     let word = scene.job_report(job, true, "30");
-    post_new(&mut scene, MarketOrder::ReportResult(Box::new(word)));
+    post_new(&mut scene, Command::ReportResult(Box::new(word)));
     assert_eq!(scene.balance_text("rich"), account("70.00", "0.00"));
     assert_eq!(scene.balance_text("owner-b").0, "30.00");
 }
@@ -178,11 +178,11 @@ fn dispatching_holds_it_again_for_whoever_is_free_by_now() {
     assert_eq!(scene.job(job).candidates.invited, [a]);
     bid(&mut scene, job, a, "20");
     pass(&mut scene, job, a);
-    assert_eq!(post_new(&mut scene, MarketOrder::Dispatch).lines.len(), 0);
+    assert_eq!(post_new(&mut scene, Command::DispatchQueue).lines.len(), 0);
     assert_eq!(scene.state(job), State::Queued);
     scene.succeed(work, "1");
     assert_eq!(scene.state(job), State::Queued, "the timer has not fired yet");
-    let said = post_new(&mut scene, MarketOrder::Dispatch);
+    let said = post_new(&mut scene, Command::DispatchQueue);
     let closes = scene.now.plus(WINDOW);
     assert_eq!(heard(&said), [(busy, NoticeKind::OfferRequested { job, closes })]);
     scene.advance(WINDOW);

@@ -63,10 +63,14 @@ fn a_decline_and_a_dispatch_try_what_is_queued_the_oldest_first() {
         assert_eq!(heard(&pass(&mut scene, job, quits)), [(client, NoticeKind::Queued { job })]);
         job
     });
-    assert_eq!(post_new(&mut scene, MarketOrder::Dispatch).lines.len(), 0, "no agent has capacity");
+    assert_eq!(
+        post_new(&mut scene, Command::DispatchQueue).lines.len(),
+        0,
+        "no agent has capacity"
+    );
     scene.succeed(work, "1");
     let given = |job| (full, NoticeKind::Assigned { job, epoch: 2 });
-    assert_eq!(heard(&post_new(&mut scene, MarketOrder::Dispatch)), [given(first)]);
+    assert_eq!(heard(&post_new(&mut scene, Command::DispatchQueue)), [given(first)]);
     // It declines, has capacity again, and the same order assigns it the next job.
     let said = pass(&mut scene, first, full);
     assert_eq!(heard(&said), [(client, NoticeKind::Queued { job: first }), given(second)]);

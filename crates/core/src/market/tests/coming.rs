@@ -21,7 +21,7 @@ fn whoever_proves_to_be_an_owner_has_its_own_agents_and_no_others() {
     assert_eq!(scene.register(own("a", "bob", "1")), Err(Refusal::IdentityMismatch));
     assert_eq!(scene.agent(first), &before);
     assert_eq!(scene.world.owner_by_name("bob"), None);
-    let said = scene.submit_and_read("x", MarketOrder::Register(Box::new(own("a", "bob", "1"))));
+    let said = scene.submit_and_read("x", Command::Register(Box::new(own("a", "bob", "1"))));
     assert_eq!(said.outcome, "refused IdentityMismatch");
     // An alias of an agent of another protocol is taken as well.
     let stranger = registration("far", "far", &[]);
@@ -32,13 +32,20 @@ fn whoever_proves_to_be_an_owner_has_its_own_agents_and_no_others() {
     assert_eq!(scene.register(issue), Err(Refusal::OwnerTaken));
 }
 
-/// A task of an unregistered requester.
-fn arriving(scene: &mut TestHub, native: &str, budget: &str) -> MarketOrder {
+/// A task of an unregistered requester, and its registration.
+fn arriving(scene: &mut TestHub, native: &str, budget: &str) -> (Registration, Command) {
     let order = task(scene, AgentId(0), budget, Selection::Cheapest);
     let requester = Requester::Guest(native.to_owned());
     let new_agent = Registration { actor: Actor::Owner, ..registration(native, native, &[]) };
     let order = OpenJob { requester, ..order };
-    MarketOrder::OpenJob(Box::new(MarketJobRequest { order, registration: Some(new_agent) }))
+    (new_agent, Command::OpenJob(Box::new(order)))
+}
+
+/// The outcome of such a task.
+fn submit_arriving(scene: &mut TestHub, id: &str, task: (Registration, Command)) -> String {
+    let (record, repeated) = scene.submit_for(id, Some(task.0), task.1);
+    assert!(!repeated, "{id} was submitted before");
+    scene.read_record(record).outcome
 }
 
 fn generous() -> TestHub {
@@ -53,7 +60,7 @@ fn somebody_new_arrives_with_its_first_order_and_pays_from_its_welcome() {
     // Both were prepared before it was registered, and come in one batch.
     let orders = [(); 2].map(|()| arriving(&mut scene, "ada", "40"));
     for (id, order) in ["x", "y"].into_iter().zip(orders) {
-        assert_eq!(scene.submit_and_read(id, order).outcome, "done");
+        assert_eq!(submit_arriving(&mut scene, id, order), "done");
     }
     let ada = scene.world.agent_by_alias(HOME, "ada").unwrap();
     assert_eq!(scene.world.agents().count(), 2);
@@ -69,14 +76,14 @@ fn somebody_new_arrives_with_its_first_order_and_pays_from_its_welcome() {
 fn whoever_is_refused_has_not_arrived() {
     let mut scene = generous();
     let order = arriving(&mut scene, "ada", "40");
-    assert_eq!(scene.submit_and_read("x", order).outcome, "refused NoSuchSkill");
+    assert_eq!(submit_arriving(&mut scene, "x", order), "refused NoSuchSkill");
     scene.register_worker("a", "acme", &[("sum", "20")]);
     let order = arriving(&mut scene, "ada", "101");
-    assert_eq!(scene.submit_and_read("y", order).outcome, "refused TooFewCredits");
+    assert_eq!(submit_arriving(&mut scene, "y", order), "refused TooFewCredits");
     assert_eq!(scene.world.agent_by_alias(HOME, "ada"), None);
     assert_eq!(scene.world.owner_by_name("ada"), None);
     let order = arriving(&mut scene, "ada", "100");
-    assert_eq!(scene.submit_and_read("z", order).outcome, "done");
+    assert_eq!(submit_arriving(&mut scene, "z", order), "done");
     assert_eq!(scene.balance_text("ada"), account("0.00", "100.00"));
 }
 
@@ -87,7 +94,8 @@ fn what_is_read_is_read_once() {
     for text in ["one", "two", "three"] {
         scene.run(Command::SendMessage(Box::new(message(writer, client, text)))).unwrap();
     }
-    let mut read = |up_to| post_new(&mut scene, MarketOrder::Read { agent: client, up_to }).outcome;
+    let mut read =
+        |up_to| post_new(&mut scene, Command::AckUnread { agent: client, up_to }).outcome;
     assert_eq!(read(1), "done");
     assert_eq!(read(1), "refused NotFound", "another reader was faster");
     assert_eq!(read(0), "refused NotFound");
@@ -97,7 +105,7 @@ fn what_is_read_is_read_once() {
     let mailbox = scene.world.inbox(client);
     assert_eq!((mailbox.acked, mailbox.messages_waiting), (3, 0));
     restart(&mut scene);
-    let again = post_new(&mut scene, MarketOrder::Read { agent: client, up_to: 3 });
+    let again = post_new(&mut scene, Command::AckUnread { agent: client, up_to: 3 });
     assert_eq!(again.outcome, "refused NotFound");
 }
 
@@ -109,7 +117,7 @@ fn a_registration_gives_out_what_is_queued_in_the_same_posting() {
     let job = post_task(&mut scene, order);
     pass(&mut scene, job, a);
     assert_eq!(scene.state(job), State::Queued);
-    let said = post_new(&mut scene, MarketOrder::Register(Box::new(own("b", "b", "50"))));
+    let said = post_new(&mut scene, Command::Register(Box::new(own("b", "b", "50"))));
     let b = scene.world.agent_by_alias(HOME, "b").unwrap();
     assert_eq!(heard(&said), [(b, NoticeKind::Assigned { job, epoch: 2 })]);
 }

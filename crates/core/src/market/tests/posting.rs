@@ -1,12 +1,10 @@
 use super::*;
 use crate::answer::Answer;
-use crate::command::Command;
-use crate::market::MarketSubmission;
-use crate::testkit::market::PlainRecorder;
+use crate::testkit::market::{PlainRecorder, market_order};
 use std::sync::Arc;
 
-fn enrols(native: &str) -> MarketOrder {
-    MarketOrder::Register(Box::new(registration(native, native, &[("sum", "20")])))
+fn enrols(native: &str) -> Command {
+    Command::Register(Box::new(registration(native, native, &[("sum", "20")])))
 }
 
 #[test]
@@ -17,8 +15,7 @@ fn an_order_is_carried_out_once_for_ever() {
     for _ in 0..2 {
         let (next, agents) = (scene.world.next, scene.world.agents().count());
         // Anything under the same id is the same order.
-        for signed_order in
-            [enrols("a"), enrols("b"), MarketOrder::Dispatch, MarketOrder::RecordOnly]
+        for signed_order in [enrols("a"), enrols("b"), Command::DispatchQueue, Command::RecordOnly]
         {
             assert_eq!(scene.submit("x", signed_order), (first, true));
         }
@@ -87,10 +84,15 @@ fn postings_orders_and_messages_are_numbered_without_gap() {
     scene.open_job(order);
     let said = scene.read_record(PostingId(3));
     assert_eq!((said.of.as_ref(), said.posts, said.first_message), (None, 2, 3));
-    let late = MarketOrder::Offer { job: JobRef::Id(JobId(99)), by: client, price: credits("1") };
+    let late = Command::Offer {
+        job: JobRef::Id(JobId(99)),
+        by: client,
+        price: credits("1"),
+        terms: OfferTerms::Bid,
+    };
     let said = scene.submit_and_read("3", late);
     assert_eq!((said.posts, said.first_message, said.messages()), (2, 4, 0));
-    let said = scene.submit_and_read("4", MarketOrder::RecordOnly);
+    let said = scene.submit_and_read("4", Command::RecordOnly);
     assert_eq!((said.posts, said.first_message, said.messages()), (3, 4, 1));
     let next = scene.world.next;
     assert_eq!(
@@ -105,13 +107,13 @@ fn postings_orders_and_messages_are_numbered_without_gap() {
 fn a_posting_says_what_it_came_of_and_when() {
     let (mut scene, _) = market();
     scene.advance_without_timers(Millis(77));
-    let (id, _) = scene.submit("x", MarketOrder::RecordOnly);
+    let (id, _) = scene.submit("x", Command::RecordOnly);
     let row = scene.store.rows.market_records[0].clone();
     assert_eq!(
         (row.id, row.at, row.order_id.as_deref(), row.is_public),
         (id, scene.now, Some("x"), true)
     );
-    let refused = MarketOrder::Read { agent: AgentId(1), up_to: 0 };
+    let refused = Command::AckUnread { agent: AgentId(1), up_to: 0 };
     scene.submit("y", refused);
     assert!(!scene.store.rows.market_records[1].is_public, "the recorder decides who may read it");
     for row in &scene.store.rows.market_records {
@@ -125,18 +127,9 @@ fn two_markets_may_use_one_id() {
     let (mut scene, _) = market();
     // The invariants support only one market.
     scene.checks_invariants = false;
-    let mut post = |market| {
-        let (id, signed_order, recorder) =
-            ("x".to_owned(), MarketOrder::RecordOnly, Arc::new(PlainRecorder));
-        scene
-            .run(Command::SubmitToMarket(Box::new(MarketSubmission {
-                market,
-                id,
-                order: signed_order,
-                recorder,
-            })))
-            .unwrap()
-    };
+    scene.world.markets.insert(AWAY, Arc::new(PlainRecorder));
+    let mut post =
+        |market| scene.run(market_order(market, "x", None, Command::RecordOnly)).unwrap();
     for (market, place, known) in
         [(HOME, 1, false), (AWAY, 2, false), (HOME, 1, true), (AWAY, 2, true)]
     {
@@ -152,19 +145,16 @@ fn two_markets_may_use_one_id() {
 fn a_job_knows_how_many_orders_came_before_it_and_before_its_end() {
     let (mut scene, client) = market();
     scene.submit_and_read("1", enrols("a"));
-    scene.submit_and_read("2", MarketOrder::RecordOnly);
+    scene.submit_and_read("2", Command::RecordOnly);
     let order = task(&mut scene, client, "50", Selection::Cheapest);
     let job = post_task(&mut scene, order);
     assert_eq!(
         (scene.job(job).links.market_orders_before, scene.job(job).links.market_orders_at_end),
         (2, 0)
     );
-    scene.submit_and_read("4", MarketOrder::RecordOnly);
+    scene.submit_and_read("4", Command::RecordOnly);
     let word = scene.job_report(job, true, "20");
-    assert_eq!(
-        scene.submit_and_read("5", MarketOrder::ReportResult(Box::new(word))).outcome,
-        "done"
-    );
+    assert_eq!(scene.submit_and_read("5", Command::ReportResult(Box::new(word))).outcome, "done");
     assert_eq!(
         (scene.job(job).links.market_orders_before, scene.job(job).links.market_orders_at_end),
         (2, 4)

@@ -12,7 +12,7 @@ fn what_an_order_tells_agents_of_the_market_is_part_of_its_posting() {
     let job = JobId(1);
     assert_eq!(heard(&said), [(worker, NoticeKind::Assigned { job, epoch: 1 })]);
     let word = scene.job_report(job, true, "20");
-    let said = scene.submit_and_read("y", MarketOrder::ReportResult(Box::new(word)));
+    let said = scene.submit_and_read("y", Command::ReportResult(Box::new(word)));
     assert_eq!(heard(&said), [(client, NoticeKind::Ended { job })]);
     assert_eq!(scene.newest_record(), PostingId(2), "and nothing else");
 }
@@ -43,7 +43,7 @@ fn others_are_published_to_and_never_published() {
     assert_eq!(heard(&told), [(worker, NoticeKind::Assigned { job, epoch: 1 })]);
     // Its result is an order of the market, without a notice to the market's agents.
     let word = scene.job_report(job, true, "20");
-    let told = scene.submit_and_read("y", MarketOrder::ReportResult(Box::new(word)));
+    let told = scene.submit_and_read("y", Command::ReportResult(Box::new(word)));
     assert_eq!((told.outcome.as_str(), told.lines.len()), ("done", 0));
     assert_eq!(scene.notices_to(asks), [NoticeKind::Ended { job }]);
 }

@@ -3,9 +3,8 @@
 use super::*;
 use crate::agent::presence::Availability;
 use crate::agent::status::AgentStatusUpdate;
-use crate::command::Command;
+use crate::command::{Command, RequestTarget};
 use crate::job::State;
-use crate::signed_order::{self, RequestTarget};
 use crate::testkit::skill;
 
 /// Assignments that follow each other at once.
@@ -90,7 +89,7 @@ fn what_rests_is_given_out_when_somebody_comes_or_asks_for_it_and_by_no_sign_of_
     scene.run(stand(Availability::Idle)).unwrap();
     assert!(scene.is_online(agent));
     assert_eq!(scene.state(job), State::Queued, "it backs off, though an agent is back");
-    assert_eq!(post_new(&mut scene, MarketOrder::Dispatch).outcome, "done");
+    assert_eq!(post_new(&mut scene, Command::DispatchQueue).outcome, "done");
     assert_eq!(scene.state(job), State::Assigned);
     scene.fail(job);
     assert_eq!(scene.state(job), State::Queued);
@@ -125,7 +124,7 @@ fn an_auction_that_rests_goes_on_with_the_offers_it_has() {
     let first = scene.job(job).worker().unwrap();
     scene.fail(job);
     assert_eq!(scene.state(job), State::Queued);
-    assert_eq!(post_new(&mut scene, MarketOrder::Dispatch).outcome, "done");
+    assert_eq!(post_new(&mut scene, Command::DispatchQueue).outcome, "done");
     let second = scene.job(job);
     assert_eq!((second.state, second.candidates.round.unwrap().number), (State::Assigned, 1));
     scene.fail(job);
@@ -169,9 +168,8 @@ fn whoever_comes_with_its_first_order_takes_what_rests_if_it_can() {
     }
     assert_eq!(scene.state(job), State::Queued);
     let first = scene.job_request("sum", RequestTarget::Agent(strangers[0]), None);
-    let mut order =
-        scene.sign_order("pat", "first", signed_order::SignedOrder::RequestJob(Box::new(first)));
-    if let Some(new_agent) = &mut order.registration {
+    let mut order = scene.sign_order("pat", "first", Command::RequestJob(Box::new(first)));
+    if let Some(new_agent) = &mut order.signature.registration {
         new_agent.skills = vec![skill("sum", "10")];
     }
     let pat = scene.run_signed(order).unwrap().by;

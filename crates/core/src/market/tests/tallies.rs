@@ -55,7 +55,7 @@ fn an_update_keeps_the_tally_and_what_was_declined() {
     }
     let before = scene.agent_state(a).clone();
     assert!(before.market_totals.completed == 1 && before.declined_jobs.len() == 1);
-    post_new(&mut scene, MarketOrder::Register(Box::new(registration("a", "a", &[("sum", "30")]))));
+    post_new(&mut scene, Command::Register(Box::new(registration("a", "a", &[("sum", "30")]))));
     assert_eq!(
         (scene.agent_state(a).market_totals, &scene.agent_state(a).declined_jobs),
         (before.market_totals, &before.declined_jobs)

@@ -34,7 +34,7 @@ pub struct MarketChecks {
 
 impl MarketChecks {
     pub fn check(&mut self, jobs: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &World) {
-        let market = world.market.as_ref().map(|market| market.protocol);
+        let market = world.markets.keys().next().copied();
         let posts = self.posts;
         let told: Vec<ParsedRecord> =
             changes.market_records.iter().map(|one| self.posting(one)).collect();

@@ -1,10 +1,10 @@
 use super::*;
 use crate::answer::Answer;
-use crate::command::{Canceller, JobRef, Registration};
+use crate::command::{Canceller, JobRef, OfferTerms, ProfileUpdate, Registration};
 use crate::decide::decide;
-use crate::market::MarketSubmission;
-use crate::signed_order::ProfileUpdate;
-use crate::testkit::market::PlainRecorder;
+use crate::envelope::Envelope;
+use crate::testkit::market::market_order;
+use crate::testkit::signed_orders::profile_update;
 use crate::testkit::{HOME, TestHub, credits, message, registration, skill};
 use crate::time::Millis;
 use crate::world::Rules;
@@ -82,8 +82,8 @@ fn an_agent_that_leaves_and_returns_within_one_batch_loses_nothing() {
     let (left, _) = decide(&scene.world, leave, scene.now).unwrap();
     // Nothing of this batch is in the store yet.
     scene.world.apply(&left);
-    let hello = scene.sign_order("ada", "again", SignedOrder::UpdateProfile(Box::default()));
-    let back = Command::ExecuteSigned(Box::new(hello));
+    let hello = scene.sign_order("ada", "again", profile_update(ProfileUpdate::default()));
+    let back = Envelope::from(hello);
     assert!(
         crate::decide::missing_rows(&scene.world, &back)
             .iter()
@@ -131,7 +131,9 @@ fn what_others_do_with_an_open_job_is_not_refused_for_its_requester() {
         .open_job(crate::command::OpenJob { selection: crate::job::Selection::Offers, ..order });
     scene.world.rules.memory.per_owner = held(&scene, "acme");
     let (job, price, valid_for) = (JobRef::Id(job.id), credits("2"), Millis::minutes(1));
-    scene.run(Command::Offer { job, by: bob, price, valid_for }).unwrap();
+    scene
+        .run(Command::Offer { job, by: bob, price, terms: OfferTerms::Open { valid_for } })
+        .unwrap();
     assert!(held(&scene, "acme") > scene.world.rules.memory.per_owner);
 }
 
@@ -215,14 +217,8 @@ fn an_order_that_finds_no_memory_is_not_posted_and_can_be_posted_later() {
     let rules = Rules { memory: ROOMY, ..Rules::default() };
     let mut scene = TestHub::with_market(rules, HOME);
     let posted = || {
-        let signed_order = Posted::Register(Box::new(registration("ada", "acme", &[])));
-        let (id, recorder) = ("order-1".to_owned(), std::sync::Arc::new(PlainRecorder));
-        Command::SubmitToMarket(Box::new(MarketSubmission {
-            market: HOME,
-            id,
-            order: signed_order,
-            recorder,
-        }))
+        let order = Command::Register(Box::new(registration("ada", "acme", &[])));
+        market_order(HOME, "order-1", None, order)
     };
     scene.world.rules.memory.total = scene.world.footprint().total();
     assert_eq!(scene.run(posted()).unwrap_err(), full(MemoryBudget::Hub));

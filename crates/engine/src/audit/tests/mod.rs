@@ -10,6 +10,7 @@ use rialto_core::agent::Liveness;
 use rialto_core::answer::Answer;
 use rialto_core::changes::ExpiredRows;
 use rialto_core::command::{Command, DeliveryResult, OpenJob};
+use rialto_core::envelope::Envelope;
 use rialto_core::id::{JobId, NoticeId};
 use rialto_core::job::{Policy, Selection};
 use rialto_core::notice::Notice;
@@ -20,7 +21,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{BREACHES_MAX, Report, audit_dir};
-use crate::fixtures::market::{market, submit_decline, submit_offer, submit_task};
+use crate::fixtures::market::{markets, submit_decline, submit_offer, submit_task};
 use crate::fixtures::{
     RandomWorkload, START, agent_in, credits, enrol, grant, job_in, message, open, pay, report,
     signed_orders,
@@ -64,7 +65,7 @@ async fn grow(dir: &Path) {
     while SqliteStore::open(dir).expect("free").run_maintenance().expect("there is space") {}
     // And then a live job with a hold, a pending delivery, and claims outside the index.
     let second = start(dir, &clock);
-    let run = |command| second.engine.run(command);
+    let run = |command: Command| second.engine.run(command);
     let asker = enrol("asker", "asker", &[]);
     let asker = agent_in(&run(Command::Register(Box::new(asker))).await.expect("a new name"));
     let mut helper = enrol("helper", "helper", &[("help", "1")]);
@@ -89,7 +90,11 @@ async fn grow(dir: &Path) {
     run(Command::RecordDelivery { notice, result: ended }).await.expect("it was in flight");
     // And signed requests, some of them still in progress.
     for order in signed_orders::negotiation_commands() {
-        run(order.clone()).await.unwrap_or_else(|refused| panic!("{refused}: {order:?}"));
+        second
+            .engine
+            .run(order.clone())
+            .await
+            .unwrap_or_else(|refused| panic!("{refused}: {order:?}"));
     }
     posts(&second.engine).await;
     stop(second).await;
@@ -97,7 +102,7 @@ async fn grow(dir: &Path) {
 
 /// What a market does: unpaid broadcast tasks, and an auction that is held twice.
 async fn posts(engine: &Engine) {
-    let run = async |command: Command| engine.run(command).await.expect("these are never refused");
+    let run = async |order: Envelope| engine.run(order).await.expect("these are never refused");
     let enrolled = async |native: &str, skills: &[(&str, &str)]| {
         let order = Command::Register(Box::new(enrol(native, native, skills)));
         agent_in(&engine.run(order).await.expect("a new name"))
@@ -114,7 +119,7 @@ async fn posts(engine: &Engine) {
     let newest = || engine.with_world(|world| JobId(world.next.job.0 - 1));
     let unpaid = Policy { unpaid: true, ..policy };
     run(submit_task(OpenJob { policy: unpaid, ..task(1, Selection::Cheapest) })).await;
-    run(report(newest(), two, true, "2")).await;
+    run(report(newest(), two, true, "2").into()).await;
     run(submit_task(OpenJob { policy: unpaid, ..task(2, Selection::Cheapest) })).await;
     run(submit_task(task(3, Selection::BroadcastToProtocol))).await;
     run(submit_decline("no-1", newest(), two)).await;
@@ -141,8 +146,8 @@ fn start(dir: &Path, clock: &Arc<ManualClock>) -> RunningEngine {
     let store = SqliteStore::open(dir).expect("no other process has it open");
     let rules = Rules { welcome_grant: credits("40"), ..Rules::default() };
     let (clock, ids) = (clock.clone(), SeededRandom::new(1));
-    let (secret, market) = (HubSecret::from_bytes([7; 32]), Some(market()));
-    let setup = EngineParts { store: Box::new(store), rules, clock, random: ids, secret, market };
+    let (secret, markets) = (HubSecret::from_bytes([7; 32]), markets());
+    let setup = EngineParts { store: Box::new(store), rules, clock, random: ids, secret, markets };
     Engine::start(setup).expect("it can be read")
 }
 

@@ -36,7 +36,14 @@ async fn what_was_begun_and_taken_back_in_one_batch_still_counts_after_a_full_di
     let rules = Rules { welcome_grant: credits("10"), ..Rules::default() };
     let (clock, ids) = (ManualClock::at(START), SeededRandom::new(1));
     let secret = HubSecret::from_bytes([7; 32]);
-    let setup = crate::run::EngineParts { store, rules, clock, random: ids, secret, market: None };
+    let setup = crate::run::EngineParts {
+        store,
+        rules,
+        clock,
+        random: ids,
+        secret,
+        markets: Default::default(),
+    };
     let (engine, mut lane) = ManualLane::start(setup).expect("an empty store can be read");
     let mut busy = enrol("bob", "bob", &[("sum", "1")]);
     busy.terms.max_starts_per_minute = Some(1);

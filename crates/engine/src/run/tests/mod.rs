@@ -22,16 +22,18 @@ use parking_lot::{Condvar, Mutex};
 use rialto_core::answer::Answer;
 use rialto_core::changes::{Changes, ExpiredRows};
 use rialto_core::command::{Command, OpenJob, Registration};
+use rialto_core::envelope::Envelope;
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::time::Millis;
 use rialto_core::world::Rules;
 
 use super::{Engine, Failure, RunningEngine};
+use crate::fixtures::market::markets;
 use crate::fixtures::{START, agent_in, credits, job_in, open};
 use crate::store::memory::MemoryStore;
 use crate::store::sqlite::SqliteStore;
 use crate::store::{Reader, Row, RowKey, Store, StoreError};
-use crate::testkit::{ManualClock, start_engine};
+use crate::testkit::{ManualClock, start_engine, start_engine_with};
 
 /// Longer than anything here should ever take.
 const LONG: Duration = Duration::from_secs(20);
@@ -50,8 +52,17 @@ impl Hub {
 
     fn under(rules: Rules, store: Box<dyn Store>, clock: Arc<ManualClock>) -> Self {
         let rules = Rules { welcome_grant: credits("10"), ..rules };
-        let started = start_engine(store, rules, clock.clone()).expect("the store can be read");
-        let RunningEngine { engine, lane } = started;
+        Self::started(start_engine(store, rules, clock.clone()), clock)
+    }
+
+    /// A hub with a market.
+    fn with_market(store: Box<dyn Store>, clock: Arc<ManualClock>) -> Self {
+        let rules = Rules { welcome_grant: credits("10"), ..Rules::default() };
+        Self::started(start_engine_with(store, rules, clock.clone(), markets()), clock)
+    }
+
+    fn started(started: Result<RunningEngine, StoreError>, clock: Arc<ManualClock>) -> Self {
+        let RunningEngine { engine, lane } = started.expect("the store can be read");
         Self { engine, clock, lane }
     }
 
@@ -64,7 +75,7 @@ impl Hub {
         Self::over(Box::new(store), clock.clone())
     }
 
-    async fn run(&self, command: Command) -> Result<Answer, Failure> {
+    async fn run(&self, command: impl Into<Envelope>) -> Result<Answer, Failure> {
         self.engine.run(command).await
     }
 
@@ -216,13 +227,13 @@ impl Store for Probed {
 /// Runs these concurrently.
 async fn together(
     engine: &Engine,
-    commands: impl IntoIterator<Item = Command>,
+    commands: impl IntoIterator<Item = impl Into<Envelope>>,
 ) -> Vec<Result<Answer, Failure>> {
-    let run = |command| {
+    let run = |command: Envelope| {
         let engine = engine.clone();
         tokio::spawn(async move { engine.run(command).await })
     };
-    let running: Vec<_> = commands.into_iter().map(run).collect();
+    let running: Vec<_> = commands.into_iter().map(Into::into).map(run).collect();
     let mut answers = Vec::new();
     for one in running {
         answers.push(one.await.expect("nothing panics"));

@@ -171,9 +171,8 @@ async fn a_body_that_was_kept_is_read_back_after_a_restart() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let clock = ManualClock::at(START);
     let hub = Hub::on_disk(dir.path(), &clock);
-    let order =
-        key("k", "b").into_record(SavedAnswer::Answer { status: 201, body: "long ".repeat(9_999) });
-    hub.run(Command::SaveAnswer(Box::new(order))).await.expect("kept");
+    let answer = SavedAnswer::Answer { status: 201, body: "long ".repeat(9_999) };
+    hub.run(key("k", "b").save(answer)).await.expect("kept");
     hub.stop().await;
     let hub = Hub::on_disk(dir.path(), &clock);
     let known = hub.engine.with_world(|world| world.saved_total());

@@ -10,7 +10,6 @@ use rialto_core::changes::{Changes, Counters, ExpiredRows};
 use rialto_core::command::Command;
 use rialto_core::event::HistoryLine;
 use rialto_core::id::*;
-use rialto_core::market::MarketOrder;
 use rialto_core::money::Credits;
 use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::owner::Owner;
@@ -20,7 +19,7 @@ use tempfile::TempDir;
 
 use super::checkpoint::WalLimits;
 use super::{DB_FILE, PAGE_BYTES, SqliteStore};
-use crate::fixtures::market::submit;
+use crate::fixtures::market::{markets, submit};
 use crate::fixtures::{ModelHub, enrol};
 use crate::store::suite::write_sample_history;
 use crate::store::{PageQuery, Row, RowKey, Store, StoreError};
@@ -123,6 +122,7 @@ fn a_file_from_before_there_were_markets_becomes_a_current_one() {
     // It can be audited before it is used.
     let report = crate::audit::audit_dir(dir.path()).expect("an old file can be read");
     assert!(report.is_clean(), "{report:#?}");
+    script.world.markets = markets();
     for posted in 0..2 {
         let mut store = SqliteStore::open(dir.path()).unwrap();
         let version = store.db.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
@@ -137,7 +137,7 @@ fn a_file_from_before_there_were_markets_becomes_a_current_one() {
             limit: 9,
         };
         assert_eq!(store.open_reader().unwrap().load_page(page).unwrap().len(), posted);
-        let (_, changes) = script.run(submit(&format!("order-{posted}"), MarketOrder::RecordOnly));
+        let (_, changes) = script.run(submit(&format!("order-{posted}"), Command::RecordOnly));
         store.commit(&changes, &ExpiredRows::default()).unwrap();
     }
     assert!(crate::audit::audit_dir(dir.path()).unwrap().is_clean());

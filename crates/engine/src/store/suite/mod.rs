@@ -7,18 +7,17 @@ use rialto_core::agent::Liveness;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
 use rialto_core::changes::ExpiredRows;
-use rialto_core::command::{Command, DeliveryResult, SaveAnswer};
+use rialto_core::command::{Command, DeliveryResult};
 use rialto_core::id::JobId;
-use rialto_core::idempotency::{Principal, SavedAnswer};
+use rialto_core::idempotency::{Idempotency, Principal, SavedAnswer};
 use rialto_core::job::Selection;
-use rialto_core::market::MarketOrder;
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 
 use super::Store;
 use super::memory::MemoryStore;
 use super::sqlite::SqliteStore;
-use crate::fixtures::market::{submit, submit_offer, submit_task};
+use crate::fixtures::market::{markets, submit, submit_offer, submit_task};
 use crate::fixtures::{
     self, ModelHub, agent_in, enrol, grant, job_in, message, open, pay, report, send_message,
 };
@@ -125,16 +124,16 @@ pub fn write_sample_history(script: &mut ModelHub, store: &mut dyn Store) {
     let scope = Digest::of(&[b"once"]);
     let kept = SavedAnswer::Answer { status: 201, body: "{}".to_owned() };
     let principal = Principal::Operator;
-    run(Command::SaveAnswer(Box::new(SaveAnswer {
-        scope,
-        request: scope,
-        principal,
-        answer: kept,
-    })));
+    run(Idempotency { scope, request: scope, principal }.save(kept));
     run(Command::Remove { agent: cyd, by_operator: false });
     // And what the market published: executed orders, one that was refused, and an end.
+    script.world.markets = markets();
+    let mut run = |command| {
+        let (_, changes) = script.run(command);
+        store.commit(&changes, &ExpiredRows::default()).expect("there is space");
+    };
     run(submit_task(open(5, ada, "draw", "3", now)));
-    run(submit("nothing", MarketOrder::RecordOnly));
+    run(submit("nothing", Command::RecordOnly));
     run(submit_task(open(6, ada, "fly", "3", now)));
     let mut wanted = open(7, ada, "draw", "3", now);
     wanted.selection = Selection::Auction { closes: now.plus(Millis::minutes(1)) };
@@ -144,6 +143,7 @@ pub fn write_sample_history(script: &mut ModelHub, store: &mut dyn Store) {
 
 pub fn rebuild_world(script: &ModelHub, store: &mut dyn Store) -> World {
     let mut world = World::new(script.world.rules);
+    world.markets = script.world.markets.clone();
     world.apply(&store.load_hot_rows().expect("what was written can be read"));
     world
 }

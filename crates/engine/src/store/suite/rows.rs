@@ -4,11 +4,10 @@ use rialto_core::agent::key::Holder;
 use rialto_core::alias::{ClaimTarget, Digest, claim};
 use rialto_core::answer::Answer;
 use rialto_core::changes::{Changes, ExpiredRows};
-use rialto_core::command::{Command, SaveAnswer};
+use rialto_core::command::Command;
 use rialto_core::decide::MissingRow;
 use rialto_core::id::*;
-use rialto_core::idempotency::{Principal, SavedAnswer};
-use rialto_core::market::MarketOrder;
+use rialto_core::idempotency::{Idempotency, Principal, SavedAnswer};
 use rialto_core::notice::Notice;
 
 use super::{StoreFixture, rebuild_world, write_sample_history};
@@ -188,7 +187,7 @@ pub fn what_was_posted_is_known_after_the_store_was_left(place: &mut dyn StoreFi
     assert_eq!(next.market_messages, script.world.next.market_messages);
     // The first was executed and the second refused; a repeat executes neither.
     for (id, posting) in [("job-5", 1), ("job-6", 3), ("offer", 5)] {
-        let again = submit(id, MarketOrder::RecordOnly);
+        let again = submit(id, Command::RecordOnly);
         for need in rialto_core::missing_rows(&world, &again) {
             let MissingRow::Claim(digest) = need else { panic!("{need:?}") };
             let found = store.load(RowKey::Claim(digest)).expect("the lane can read");
@@ -212,7 +211,7 @@ fn remember(n: u8, body: &str) -> Command {
     let scope = Digest::of(&[&[n]]);
     let kept = SavedAnswer::Answer { status: 200, body: body.to_owned() };
     let principal = Principal::Operator;
-    Command::SaveAnswer(Box::new(SaveAnswer { scope, request: scope, principal, answer: kept }))
+    Idempotency { scope, request: scope, principal }.save(kept)
 }
 
 pub fn forgotten_answers_are_gone(place: &mut dyn StoreFixture) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use http::StatusCode;
 use rialto_core::answer::Answer;
-use rialto_core::command::{Command, JobRef, OfferRef};
+use rialto_core::command::{Command, JobRef, OfferRef, OfferTerms};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Offer, Selection, State as JobState};
 use rialto_core::number;
@@ -146,7 +146,8 @@ pub async fn make_offer(
     let valid_for = parse_valid_for(&f)?;
     let uuid = id.parse::<uuid::fmt::Hyphenated>().map_err(|_| Problem::not_found())?;
     let job = JobRef::Uuid(uuid.into_uuid());
-    let order = Command::Offer { job, by: by.id, price, valid_for };
+    let terms = OfferTerms::Open { valid_for };
+    let order = Command::Offer { job, by: by.id, price, terms };
     let Answer::Job { job, .. } = context.engine.run_once(order, by.once).await?.answer else {
         return Err(Problem::not_found());
     };
@@ -245,7 +246,7 @@ pub async fn accept_offer(
         }
         (None, None) => return Err(Problem::not_found()),
     };
-    let order = Command::AcceptOffer { job: JobRef::Id(job.id), by: by.id, offer };
+    let order = Command::accept_offer(JobRef::Id(job.id), by.id, offer);
     match context.engine.run_once(order, by.once).await?.answer {
         Answer::Job { job, .. } => Ok(ok_response(&JobView::full(&job, Viewer::Requester))),
         _ => Err(Problem::not_found()),

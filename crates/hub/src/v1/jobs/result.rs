@@ -5,7 +5,6 @@ use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Command, JobRef, ReportResult};
 use rialto_core::id::AgentId;
-use rialto_core::job::work::work_duration;
 use rialto_core::job::{Cause, Job};
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
@@ -79,7 +78,7 @@ impl ResultRequest {
         Ok(Self { epoch: parse_epoch(&f)?, outcome, cost, took, warnings, content })
     }
 
-    fn into_command(self, job: &Job, by: AgentId, now: Timestamp) -> Command {
+    fn into_command(self, job: &Job, by: AgentId) -> Command {
         let (ok, output, failed) = match self.outcome {
             Ok(output) => (true, Some(output), None),
             Err(failed) => (false, None, Some(failed)),
@@ -90,12 +89,14 @@ impl ResultRequest {
             by,
             epoch: self.epoch,
             ok,
+            is_final: true,
+            knows_work: true,
             no_response: false,
             output,
             // Without a cost the worker gets its full price; the payment is capped by the price
             // anyway.
             cost: self.cost.unwrap_or(Credits::MAX),
-            took: self.took.unwrap_or_else(|| work_duration(job, now)),
+            took: self.took,
             cause,
             text,
             meta: None,
@@ -176,7 +177,7 @@ pub async fn submit_result(
     let warnings = std::mem::take(&mut said.warnings);
     let job = find_party_job(&context, by.id, &id).await?;
     context.engine.record_seen(by.id);
-    let order = said.into_command(&job, by.id, context.engine.now());
+    let order = said.into_command(&job, by.id);
     let ran = context.engine.run_once(order, by.once).await?;
     let Answer::Job { job, repeated } = ran.answer else { return Err(Problem::not_found()) };
     let paid = format_amount(job.result.as_ref().map_or(Credits::ZERO, |report| report.paid));

@@ -8,7 +8,7 @@ use crate::clara::wire::task::TaskRecord;
 
 /// The tags after the four that every message has.
 fn tags(outgoing: &OutgoingMessage) -> Tags<'_> {
-    outgoing.tags.iter().map(|(name, value)| (*name, value.as_str())).collect()
+    outgoing.tags.iter().map(|(name, value)| (&**name, value.as_str())).collect()
 }
 
 /// The tags every message starts with.
@@ -48,8 +48,8 @@ fn an_assignment_carries_the_names_of_both_worlds() {
     }
     let plain = records::plain_task();
     let sent = OutgoingMessage::assignment(Dialect::Spec, BOB, &plain, 1);
-    assert!(sent.tags.iter().all(|(name, _)| *name != "Requesting-Agent-Id"));
-    assert!(sent.tags.contains(&("Context-Id", TASK.to_owned())));
+    assert!(sent.tags.iter().all(|(name, _)| name != "Requesting-Agent-Id"));
+    assert!(sent.tags.contains(&("Context-Id".into(), TASK.to_owned())));
 }
 
 #[test]

@@ -2,7 +2,10 @@
 //! optional. A message gets its number when it is written; numbers increase by one for every
 //! message ever sent.
 
+use std::borrow::Cow;
+
 use rialto_core::money::Credits;
+use serde::{Deserialize, Serialize};
 
 use super::message::Dialect;
 use super::record::{TaskTotals, write_list};
@@ -12,12 +15,12 @@ use crate::clara::PROTOCOL;
 use crate::kit::object::ObjectWriter;
 
 /// A message of the market.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutgoingMessage {
     /// The recipient's address.
     pub target: String,
     /// Tag names and values, from `Action` on.
-    pub tags: Vec<(&'static str, String)>,
+    pub tags: Vec<(Cow<'static, str>, String)>,
     /// Its data.
     pub data: Option<String>,
 }
@@ -25,12 +28,12 @@ pub struct OutgoingMessage {
 impl OutgoingMessage {
     /// A message without data, with the tags that all messages of the market have.
     fn new(target: &str, action: &str) -> Self {
-        let tags = vec![("Action", action.to_owned()), ("Protocol", PROTOCOL.to_owned())];
-        Self { target: target.to_owned(), tags, data: None }
+        let message = Self { target: target.to_owned(), tags: Vec::new(), data: None };
+        message.tag("Action", action).tag("Protocol", PROTOCOL)
     }
 
     fn tag(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.tags.push((name, value.into()));
+        self.tags.push((name.into(), value.into()));
         self
     }
 
@@ -60,7 +63,7 @@ impl OutgoingMessage {
             ("Type", "Message"),
             ("Reference", &number),
         ];
-        let own = self.tags.iter().map(|(name, value)| (*name, value.as_str()));
+        let own = self.tags.iter().map(|(name, value)| (&**name, value.as_str()));
         let pairs = usual.into_iter().chain(own);
         let tags: Vec<String> = pairs
             .map(|(name, value)| {

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::response::Response as Http;
 use rialto_core::alias::{Digest, claim};
-use rialto_core::command::{Command, JobRef};
+use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
 use rialto_core::idempotency::{IdempotencyRecord, Receipt, SavedAnswer};
 use rialto_core::job::{Job, Requester};
@@ -281,8 +281,8 @@ async fn save_rejection(
         .raw("rejection_reason", &rejection.write())
         .maybe_uuid("by", by)
         .finish();
-    let order = asking.idempotency.into_record(SavedAnswer::Answer { status: 200, body });
-    if let Err(failure) = context.engine.run(Command::SaveAnswer(Box::new(order))).await {
+    let order = asking.idempotency.save(SavedAnswer::Answer { status: 200, body });
+    if let Err(failure) = context.engine.run(order).await {
         tracing::warn!(%failure, "storing a rejection failed");
     }
 }

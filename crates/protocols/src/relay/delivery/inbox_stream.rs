@@ -122,7 +122,7 @@ mod tests {
             clock: Arc::new(SystemClock::start()),
             random: Arc::new(OsRandom),
             secret: HubSecret::from_bytes([7; 32]),
-            market: None,
+            markets: Default::default(),
         };
         let engine = Engine::start(setup).expect("memory is there").engine;
         let egress = Egress::new(EgressSettings::default()).expect("the defaults work");

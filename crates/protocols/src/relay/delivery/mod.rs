@@ -89,7 +89,7 @@ impl DeliveryEncoder for RelayEncoder {
     ) -> AttemptResult {
         let given = job.filter(|_| matches!(push.kind, NoticeKind::Assigned { .. })).zip(push.to);
         if let Some(((job, worker), said)) = given.zip(could_not(answer)) {
-            let order = report_failure(job, worker, &said, engine.now());
+            let order = report_failure(job, worker, &said);
             return AttemptResult {
                 status: AttemptStatus::Delivered { reply: None },
                 commands: vec![order],

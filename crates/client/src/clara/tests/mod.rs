@@ -1,4 +1,0 @@
-//! Tests that involve several modules.
-
-mod market;
-mod wallets;
