@@ -120,6 +120,7 @@ mod retry;
 #[cfg(test)]
 mod testing;
 mod webhook_signature;
+mod worker;
 
 pub use agent::{Agent, AgentError};
 pub use call::{CallError, Hub};

@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use super::direct::{self, PeerIdentity};
 use super::error::AgentError;
-use super::handler::Handler;
+use super::handler::{Handler, typed_handler};
 use super::handlers::{Concurrency, Handlers, HandlersBuilder};
 use super::hub::{AgentEvent, EventCallback, HubWorker};
 use super::hub_registration::{HubRegistration, slug};
@@ -20,7 +20,6 @@ use super::program;
 use super::record::JobRecords;
 use super::skill::Skill;
 use super::state_dir::StateDir;
-use super::typed_handler::typed_handler;
 use crate::call::{CallError, Hub};
 
 /// The default parent of state directories.
@@ -39,10 +38,10 @@ const STATE: &str = ".rialto";
 /// }
 ///
 /// async fn shout(input: Text) -> Result<Text, String> {
-///     match input.text.is_empty() {
-///         true => Err("there is nothing to shout".to_owned()),
-///         false => Ok(Text { text: input.text.to_uppercase() }),
+///     if input.text.is_empty() {
+///         return Err("there is nothing to shout".to_owned());
 ///     }
+///     Ok(Text { text: input.text.to_uppercase() })
 /// }
 ///
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -83,12 +82,12 @@ impl Agent {
     /// An agent with this name and no skills yet.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
-        let place = StateLocation::Path(PathBuf::from(STATE).join(slug(&name)));
+        let state = StateLocation::Path(PathBuf::from(STATE).join(slug(&name)));
         Self {
             name,
             owner: None,
             handlers: Handlers::builder(),
-            state: place,
+            state,
             key: None,
             hub: None,
             listener: None,
@@ -103,7 +102,7 @@ impl Agent {
     }
 
     /// Adds a skill and a function over your own types that handles it: see
-    /// [`typed`](super::typed_handler).
+    /// [`typed_handler`].
     pub fn typed_skill<T, U, E, W, F>(self, skill: Skill, work: F) -> Self
     where
         T: DeserializeOwned + 'static,
@@ -116,8 +115,8 @@ impl Agent {
     }
 
     /// Sets how many jobs run at a time; others wait.
-    pub fn concurrency(mut self, room: Concurrency) -> Self {
-        self.handlers = self.handlers.concurrency(room);
+    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
+        self.handlers = self.handlers.concurrency(concurrency);
         self
     }
 
@@ -159,8 +158,8 @@ impl Agent {
     }
 
     /// Sets a callback for the agent's events. It must not block.
-    pub fn on_event(mut self, tell: impl Fn(AgentEvent) + Send + Sync + 'static) -> Self {
-        self.on_event = Arc::new(tell);
+    pub fn on_event(mut self, callback: impl Fn(AgentEvent) + Send + Sync + 'static) -> Self {
+        self.on_event = Arc::new(callback);
         self
     }
 
@@ -180,82 +179,66 @@ impl Agent {
             None => state_dir,
         };
         let records = state_dir.records()?;
-        let shop = self.handlers.build();
+        let handlers = self.handlers.build();
         let stop = stop.shared();
-        let (name, tell, owner) = (self.name.as_str(), &self.on_event, self.owner.as_deref());
+        let (name, on_event) = (self.name.as_str(), &self.on_event);
         let for_peers = async {
-            match self.listener {
-                Some(listener) => {
-                    let identity = PeerIdentity::from_state_dir(name, &state_dir, hub.as_ref())?;
-                    serve(listener, identity, &state_dir, &shop, tell, stop.clone()).await
-                }
-                None => Ok(()),
+            let Some(listener) = self.listener else { return Ok(()) };
+            let identity = PeerIdentity::from_state_dir(name, &state_dir, hub.as_ref())?;
+            if let Ok(address) = listener.local_addr() {
+                let (agent, url) = (name.to_owned(), format!("http://{address}"));
+                on_event(AgentEvent::ServingPeers { agent, url });
             }
+            let (handlers, stop) = (handlers.clone(), stop.clone());
+            direct::serve_with_state(&state_dir, listener, handlers, identity, stop).await
         };
         let for_hub = async {
             let Some(hub) = &hub else { return Ok(()) };
-            let instance = &state_dir.instance()?;
-            let enrolment = HubRegistration {
+            let registration = HubRegistration {
                 hub,
                 state_dir: &state_dir,
                 name,
-                owner,
-                handlers: &shop,
-                on_event: tell,
-                instance,
+                owner: self.owner.as_deref(),
+                handlers: &handlers,
+                on_event,
+                instance: &state_dir.instance()?,
             };
-            work(&enrolment, &records, stop.clone()).await
+            work(&registration, &records, stop.clone()).await
         };
-        let ended = tokio::try_join!(for_peers, for_hub).map(|_| ());
+        let result = tokio::try_join!(for_peers, for_hub).map(|_| ());
         // Exiting before the programs would leave them running.
-        shop.close_handlers().await;
+        handlers.close_handlers().await;
         program::wait_for_groups().await;
-        ended
+        result
     }
-}
-
-/// Serves peers until `stop`.
-async fn serve(
-    listener: TcpListener,
-    identity: PeerIdentity,
-    state_dir: &StateDir,
-    shop: &Handlers,
-    tell: &EventCallback,
-    stop: impl Future<Output = ()>,
-) -> Result<(), AgentError> {
-    if let Ok(address) = listener.local_addr() {
-        let agent = identity.name().to_owned();
-        tell(AgentEvent::ServingPeers { agent, url: format!("http://{address}") });
-    }
-    direct::serve_with_state(state_dir, listener, shop.clone(), identity, stop).await
 }
 
 /// Works for the hub until `stop`.
 async fn work(
-    enrolment: &HubRegistration<'_>,
+    registration: &HubRegistration<'_>,
     records: &JobRecords,
     stop: impl Future<Output = ()> + Clone,
 ) -> Result<(), AgentError> {
-    let HubRegistration { hub, name, handlers: shop, on_event: tell, .. } = enrolment;
+    let HubRegistration { hub, name, handlers, on_event, instance, .. } = *registration;
     loop {
-        let known = tokio::select! {
+        let registered = tokio::select! {
             () = stop.clone() => return Ok(()),
-            known = enrolment.register() => known?,
+            registered = registration.register() => registered?,
         };
-        let with_key = hub.with_key(&known.key);
-        let at_work = AgentEvent::Started {
-            agent: (*name).to_owned(),
-            agent_id: known.agent_id,
-            owner: known.owner,
+        let with_key = hub.with_key(&registered.key);
+        let started = AgentEvent::Started {
+            agent: name.to_owned(),
+            agent_id: registered.agent_id,
+            owner: registered.owner,
             hub: hub.base().to_owned(),
         };
-        let post = HubWorker::new(with_key, (*shop).clone(), records.clone(), Arc::clone(tell));
-        let post = post.start_event(at_work).instance(enrolment.instance);
-        match post.run(stop.clone()).await {
+        let worker =
+            HubWorker::new(with_key, handlers.clone(), records.clone(), Arc::clone(on_event));
+        match worker.start_event(started).instance(instance).run(stop.clone()).await {
             Ok(()) => return Ok(()),
             // A hub that was set up again does not know the key. The next registration checks once
             // whether it knows the agent; if it does, the key is really invalid.
-            Err(CallError::Refused { status: 401, .. }) => tell(AgentEvent::Reregistering),
+            Err(CallError::Refused { status: 401, .. }) => on_event(AgentEvent::Reregistering),
             Err(error) => return Err(error.into()),
         }
     }

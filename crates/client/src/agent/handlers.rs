@@ -13,8 +13,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::timeout;
 
 use super::handler::{DynHandler, Handler};
-use super::job::Job;
-use super::outcome::Outcome;
+use super::job::{Job, Outcome};
 use super::skill::Skill;
 use crate::clock;
 
@@ -34,15 +33,15 @@ struct Inner {
 
 /// A running job; dropping this frees its permit.
 struct ActiveJob<'a> {
-    shop: &'a Inner,
-    room: Option<SemaphorePermit<'a>>,
+    handlers: &'a Inner,
+    permit: Option<SemaphorePermit<'a>>,
 }
 
 impl Inner {
     async fn acquire(&self) -> Option<ActiveJob<'_>> {
-        let room = self.permits.acquire().await.ok()?;
+        let permit = self.permits.acquire().await.ok()?;
         self.update_full();
-        Some(ActiveJob { shop: self, room: Some(room) })
+        Some(ActiveJob { handlers: self, permit: Some(permit) })
     }
 
     fn update_full(&self) {
@@ -53,8 +52,8 @@ impl Inner {
 
 impl Drop for ActiveJob<'_> {
     fn drop(&mut self) {
-        drop(self.room.take());
-        self.shop.update_full();
+        drop(self.permit.take());
+        self.handlers.update_full();
     }
 }
 
@@ -100,41 +99,39 @@ impl std::fmt::Display for JobRefusal {
 
 impl std::fmt::Debug for Handlers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Workshop").field("skills", &self.skills().collect::<Vec<_>>()).finish()
+        f.debug_struct("Handlers").field("skills", &self.skills().collect::<Vec<_>>()).finish()
     }
 }
 
 /// Builds [`Handlers`].
 #[derive(Default)]
 pub struct HandlersBuilder {
-    benches: Vec<(Skill, Box<dyn DynHandler>)>,
-    room: Concurrency,
+    skills: Vec<(Skill, Box<dyn DynHandler>)>,
+    concurrency: Concurrency,
 }
 
 impl HandlersBuilder {
     /// Adds a skill and its handler, replacing a skill with the same name.
     pub fn skill(mut self, skill: Skill, handler: impl Handler) -> Self {
-        self.benches.retain(|(other, _)| other.name != skill.name);
-        self.benches.push((skill, Box::new(handler)));
+        self.skills.retain(|(other, _)| other.name != skill.name);
+        self.skills.push((skill, Box::new(handler)));
         self
     }
 
     /// Sets how many jobs run at a time.
-    pub fn concurrency(mut self, room: Concurrency) -> Self {
-        self.room = room;
+    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
+        self.concurrency = concurrency;
         self
     }
 
     /// Builds the handlers.
     pub fn build(self) -> Handlers {
-        let at_once = self.room.0.clamp(1, Semaphore::MAX_PERMITS);
-        let room = Semaphore::new(at_once);
-        let full = watch::Sender::new(false);
+        let concurrency = self.concurrency.0.clamp(1, Semaphore::MAX_PERMITS);
         Handlers(Arc::new(Inner {
-            skills: self.benches,
-            permits: room,
-            concurrency: at_once,
-            full,
+            skills: self.skills,
+            permits: Semaphore::new(concurrency),
+            concurrency,
+            full: watch::Sender::new(false),
         }))
     }
 }
@@ -214,7 +211,7 @@ impl Handlers {
             }
             Err(why) => return Outcome::Declined(why.to_string()),
         };
-        let Some(_at_work) = self.0.acquire().await else {
+        let Some(_active) = self.0.acquire().await else {
             return Outcome::Declined("the agent is shutting down".to_owned());
         };
         let Some(left) = time_left(job.deadline, clock::now()) else {
@@ -225,16 +222,16 @@ impl Handlers {
     }
 
     async fn run_handler(&self, job: Job) -> Outcome {
-        let bench = self.0.skills.iter().find(|(skill, _)| skill.name == job.skill);
-        let Some((skill, handler)) = bench else {
+        let known = self.0.skills.iter().find(|(skill, _)| skill.name == job.skill);
+        let Some((skill, handler)) = known else {
             return Outcome::Declined(JobRefusal::UnknownSkill.to_string());
         };
-        let time = job.time_limit;
+        let limit = job.time_limit;
         let work = AssertUnwindSafe(async { handler.begin(job).await }).catch_unwind();
-        match timeout(time.saturating_add(GRACE), work).await {
+        match timeout(limit.saturating_add(GRACE), work).await {
             Ok(Ok(outcome)) => check_output(skill, outcome),
             Ok(Err(_)) => Outcome::Failed("the handler panicked".to_owned()),
-            Err(_) => Outcome::Failed(time_limit_message(time)),
+            Err(_) => Outcome::Failed(time_limit_message(limit)),
         }
     }
 }

@@ -9,7 +9,7 @@ use super::error::{AgentError, OTHER_INSTANCE};
 use super::handlers::Handlers;
 use super::hub::{
     AgentEvent, AgentRegistration, EventCallback, RegistrationResponse, check_instance,
-    is_retryable, register_agent, retry_delay,
+    register_agent, retry_delay,
 };
 use super::state_dir::StateDir;
 use crate::call::{CallError, Hub};
@@ -45,27 +45,27 @@ impl HubRegistration<'_> {
     /// not reachable yet.
     pub(super) async fn register(&self) -> Result<RegisteredAgent, AgentError> {
         loop {
-            match self.try_register().await {
-                Err(AgentError::Call(error)) if is_retryable(&error) => {
-                    (self.on_event)(match &error {
-                        CallError::Refused { code, .. }
-                            if code == OTHER_INSTANCE || error.is_suspended() =>
-                        {
-                            AgentEvent::from_error("cannot go online", &error)
-                        }
-                        _ => AgentEvent::WaitingForHub { hub: self.hub.base().to_owned() },
-                    });
-                    sleep(retry_delay(&error, 1).max(POLL_INTERVAL)).await;
-                }
-                Ok(known) => return self.save(known),
+            let error = match self.try_register().await {
+                Err(AgentError::Call(error)) => error,
+                Ok(registered) => return self.save(registered),
                 Err(error) => return Err(error),
-            }
+            };
+            let Some(delay) = retry_delay(&error, 1) else { return Err(error.into()) };
+            (self.on_event)(match &error {
+                CallError::Refused { code, .. }
+                    if code == OTHER_INSTANCE || error.is_suspended() =>
+                {
+                    AgentEvent::from_error("cannot go online", &error)
+                }
+                _ => AgentEvent::WaitingForHub { hub: self.hub.base().to_owned() },
+            });
+            sleep(delay.max(POLL_INTERVAL)).await;
         }
     }
 
     async fn try_register(&self) -> Result<RegisteredAgent, AgentError> {
         let keys = match self.state_dir.external_key() {
-            Some(lent) => Some(self.identify_key(KeyFile::from_key(lent.reveal())).await?),
+            Some(key) => Some(self.identify_key(KeyFile::from_key(key.reveal())).await?),
             None => self.state_dir.load_key()?,
         };
         let id = keys.as_ref().and_then(|keys| keys.agent_id.as_deref());
@@ -73,8 +73,9 @@ impl HubRegistration<'_> {
             Some(id) => self.owner_of(id).await?,
             None => None,
         };
-        let said = self.owner.map(str::to_owned);
-        let owner = match said.or_else(|| listed.clone()).or_else(|| self.state_dir.saved_owner()) {
+        let given = self.owner.map(str::to_owned);
+        let owner = match given.or_else(|| listed.clone()).or_else(|| self.state_dir.saved_owner())
+        {
             Some(owner) => owner,
             None => generate_owner_name(self.name)?,
         };
@@ -84,12 +85,12 @@ impl HubRegistration<'_> {
         if let Some(with_key) = &with_key {
             check_instance(with_key, self.instance).await?;
         }
-        let done = match with_key {
+        let response = match with_key {
             None => register_agent(self.hub, &entry, self.handlers).await,
             Some(with_key) => match register_agent(&with_key, &entry, self.handlers).await {
                 Err(CallError::Refused { status: 401, .. }) => {
                     match self.try_previous_keys(&entry).await? {
-                        Some(done) => Ok(done),
+                        Some(response) => Ok(response),
                         // A newly set up hub never knew the agent. A key without a known agent id
                         // could belong to anyone, and is not replaced.
                         None if listed.is_none() && id.is_some() => {
@@ -98,10 +99,10 @@ impl HubRegistration<'_> {
                         None => Err(key_refused()),
                     }
                 }
-                done => done,
+                response => response,
             },
         }?;
-        Ok(RegisteredAgent { agent_id: done.agent_id, key: done.api_key, owner })
+        Ok(RegisteredAgent { agent_id: response.agent_id, key: response.api_key, owner })
     }
 
     /// Tries the archived keys. They were replaced while another hub was at this address.
@@ -114,17 +115,17 @@ impl HubRegistration<'_> {
             match register_agent(&self.hub.with_key(keys.key.reveal()), &entry, self.handlers).await
             {
                 Err(CallError::Refused { status: 401 | 409, .. }) => {}
-                done => return done.map(Some),
+                response => return response.map(Some),
             }
         }
         Ok(None)
     }
 
     /// Adds the agent id that the hub reports for an external key.
-    async fn identify_key(&self, lent: KeyFile) -> Result<KeyFile, CallError> {
-        let me = self.hub.with_key(lent.key.reveal()).get("/v1/me").await?;
+    async fn identify_key(&self, keys: KeyFile) -> Result<KeyFile, CallError> {
+        let me = self.hub.with_key(keys.key.reveal()).get("/v1/me").await?;
         let id = me.pointer("/agent/names/registry").and_then(Value::as_str).map(str::to_owned);
-        Ok(KeyFile { agent_id: id, ..lent })
+        Ok(KeyFile { agent_id: id, ..keys })
     }
 
     /// The owner of an agent registered at the hub.
@@ -136,17 +137,18 @@ impl HubRegistration<'_> {
         }
     }
 
-    fn save(&self, known: RegisteredAgent) -> Result<RegisteredAgent, AgentError> {
+    fn save(&self, registered: RegisteredAgent) -> Result<RegisteredAgent, AgentError> {
         // Keep other data stored with the same key, such as a webhook secret.
-        let before = self.state_dir.load_key()?.filter(|before| before.key.reveal() == known.key);
+        let before =
+            self.state_dir.load_key()?.filter(|before| before.key.reveal() == registered.key);
         let keys = KeyFile {
-            agent_id: Some(known.agent_id.clone()),
+            agent_id: Some(registered.agent_id.clone()),
             hub: Some(self.hub.base().to_owned()),
-            ..before.unwrap_or_else(|| KeyFile::from_key(&known.key))
+            ..before.unwrap_or_else(|| KeyFile::from_key(&registered.key))
         };
         self.state_dir.save_key(&keys)?;
-        self.state_dir.save_owner(&known.owner)?;
-        Ok(known)
+        self.state_dir.save_owner(&registered.owner)?;
+        Ok(registered)
     }
 }
 
@@ -173,11 +175,11 @@ fn generate_owner_name(name: &str) -> Result<String, CallError> {
 /// Turns a name into one that is valid for a directory and an owner: lowercase letters, digits, `_`
 /// and `-`. Returns `agent` if nothing is left.
 pub fn slug(name: &str) -> String {
-    let small = name.to_lowercase();
-    let kept = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
-    let plain: String = small.chars().map(kept).take(NAME_MAX).collect();
-    let plain = plain.trim_matches('-');
-    if plain.is_empty() { "agent".to_owned() } else { plain.to_owned() }
+    let lower = name.to_lowercase();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    let slug: String = lower.chars().map(plain).take(NAME_MAX).collect();
+    let slug = slug.trim_matches('-');
+    if slug.is_empty() { "agent".to_owned() } else { slug.to_owned() }
 }
 
 #[cfg(test)]
@@ -185,11 +187,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_become_plain() {
-        for (name, wanted) in
+    fn names_become_slugs() {
+        for (name, expected) in
             [("Shout It!", "shout-it"), ("a_b-1", "a_b-1"), ("../..", "agent"), ("", "agent")]
         {
-            assert_eq!(slug(name), wanted);
+            assert_eq!(slug(name), expected);
         }
         assert_eq!(slug(&"x".repeat(99)).len(), NAME_MAX);
         assert!(generate_owner_name("A b").expect("randomness").starts_with("a-b-"));

@@ -11,24 +11,36 @@ mod handlers;
 pub mod hub;
 mod hub_registration;
 mod job;
-mod outcome;
 pub mod program;
 pub mod record;
-mod shutdown;
 mod skill;
 mod state_dir;
-#[cfg(test)]
-mod tests;
-mod typed_handler;
 
 pub use builder::Agent;
 pub use error::AgentError;
-pub use handler::Handler;
+pub use handler::{Handler, typed_handler};
 pub use handlers::{Concurrency, Handlers, HandlersBuilder, JobRefusal};
 pub use hub_registration::slug;
-pub use job::Job;
-pub use outcome::Outcome;
-pub use shutdown::shutdown_signal;
+pub use job::{Job, Outcome};
 pub use skill::{Skill, SkillError};
 pub use state_dir::StateDir;
-pub use typed_handler::typed_handler;
+
+/// Waits for SIGINT (Ctrl-C) or SIGTERM. After the first poll neither signal ends the program by
+/// itself.
+pub async fn shutdown_signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+#[cfg(test)]
+mod tests;

@@ -13,8 +13,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::job::Job;
-use super::outcome::Outcome;
+use super::job::{Job, Outcome};
 use crate::private_files;
 
 /// The handler's log file.
@@ -69,8 +68,8 @@ impl JobRecords {
         let record = JobRecord(self.0.join(name(job)));
         private_files::create_dir(&record.0)?;
         if !record.0.join(JOB).exists() {
-            let turn = AssignmentRef { id: job.id.clone(), epoch: job.epoch };
-            write_atomically(&record.0, JOB, serde_json::to_string(&turn)?.as_bytes())?;
+            let assignment = AssignmentRef { id: job.id.clone(), epoch: job.epoch };
+            write_atomically(&record.0, JOB, serde_json::to_string(&assignment)?.as_bytes())?;
         }
         Ok(record)
     }
@@ -87,15 +86,15 @@ impl JobRecords {
 
     /// Every open record, with its assignment.
     pub fn list_open(&self) -> io::Result<Vec<(AssignmentRef, JobRecord)>> {
-        let mut found = Vec::new();
+        let mut records = Vec::new();
         for entry in fs::read_dir(&self.0)? {
             let record = JobRecord(entry?.path());
-            let turn = fs::read_to_string(record.0.join(JOB)).ok();
-            if let Some(turn) = turn.and_then(|text| serde_json::from_str(&text).ok()) {
-                found.push((turn, record));
+            let text = fs::read_to_string(record.0.join(JOB)).ok();
+            if let Some(assignment) = text.and_then(|text| serde_json::from_str(&text).ok()) {
+                records.push((assignment, record));
             }
         }
-        Ok(found)
+        Ok(records)
     }
 
     /// Removes records and logs that were closed or last changed long ago.
@@ -125,8 +124,8 @@ impl JobRecord {
     }
 
     /// Writes the outcome to disk.
-    pub fn write_finished(&self, ended: &FinishedJob) -> io::Result<()> {
-        write_atomically(&self.0, OUTCOME, serde_json::to_string(ended)?.as_bytes())
+    pub fn write_finished(&self, finished: &FinishedJob) -> io::Result<()> {
+        write_atomically(&self.0, OUTCOME, serde_json::to_string(finished)?.as_bytes())
     }
 
     /// Closes the record once the requester has the outcome. Everything is removed except the log,
@@ -156,8 +155,8 @@ fn name(job: &Job) -> String {
     let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
     let id: String = job.id.chars().filter(plain).take(ID_MAX).collect();
     let mut hash = Sha256::new();
-    let turn = job.epoch.to_be_bytes();
-    for part in [job.id.as_bytes(), &turn, job.skill.as_bytes(), job.requester.as_bytes()] {
+    let epoch = job.epoch.to_be_bytes();
+    for part in [job.id.as_bytes(), &epoch, job.skill.as_bytes(), job.requester.as_bytes()] {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }

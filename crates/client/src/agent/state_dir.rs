@@ -52,8 +52,8 @@ impl StateDir {
         let lock = file.map_err(|error| unwritable(&path, error))?;
         match lock.try_lock() {
             Ok(()) => {
-                let proof = KeySource::File(directory.join(KEY));
-                Ok(Self { directory, key_source: proof, _lock: lock })
+                let key_source = KeySource::File(directory.join(KEY));
+                Ok(Self { directory, key_source, _lock: lock })
             }
             Err(TryLockError::WouldBlock) => Err(AgentError::AlreadyRunning { directory }),
             Err(TryLockError::Error(error)) => Err(unwritable(&path, error)),
@@ -87,8 +87,8 @@ impl StateDir {
     /// copy of the directory gets another one.
     pub(super) fn instance(&self) -> Result<String, AgentError> {
         let path = self.directory.join(INSTANCE);
-        let kept = std::fs::read_to_string(&path).ok().filter(|text| !text.trim().is_empty());
-        let number = match kept {
+        let saved = std::fs::read_to_string(&path).ok().filter(|text| !text.trim().is_empty());
+        let number = match saved {
             Some(number) => number.trim().to_owned(),
             None => {
                 let mut bytes = [0; 16];
@@ -99,11 +99,11 @@ impl StateDir {
                 number
             }
         };
-        let place = std::fs::canonicalize(&self.directory)
+        let canonical = std::fs::canonicalize(&self.directory)
             .map_err(|error| unwritable(&self.directory, error))?;
         let mut hash = Sha256::new();
         hash.update(number);
-        hash.update(place.as_os_str().as_encoded_bytes());
+        hash.update(canonical.as_os_str().as_encoded_bytes());
         Ok(hex::encode(&hash.finalize()[..16]))
     }
 
@@ -154,8 +154,8 @@ impl StateDir {
             _ => return Ok(()),
         };
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let aside = self.directory.join(format!("{ARCHIVED_KEY_PREFIX}{}.key", since.as_nanos()));
-        write_file(&aside, &before.to_text())
+        let archive = self.directory.join(format!("{ARCHIVED_KEY_PREFIX}{}.key", since.as_nanos()));
+        write_file(&archive, &before.to_text())
     }
 
     /// Archived keys, newest first.
@@ -195,24 +195,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_sits_at_a_time_and_finds_everything_again() {
+    fn one_program_at_a_time_has_the_lock_and_finds_everything_again() {
         let dir = tempfile::tempdir().expect("a directory");
-        let place = dir.path().join("shout");
-        let state_dir = StateDir::open(&place).expect("free");
-        assert!(matches!(StateDir::open(&place), Err(AgentError::AlreadyRunning { .. })));
+        let path = dir.path().join("shout");
+        let state_dir = StateDir::open(&path).expect("free");
+        assert!(matches!(StateDir::open(&path), Err(AgentError::AlreadyRunning { .. })));
         assert_eq!((state_dir.load_key().expect("no key"), state_dir.saved_owner()), (None, None));
         let (seed, keys) = (state_dir.seed().expect("a seed"), KeyFile::from_key("rk_1"));
-        state_dir.save_key(&keys).expect("kept");
-        state_dir.save_owner("acme").expect("kept");
+        state_dir.save_key(&keys).expect("saved");
+        state_dir.save_owner("acme").expect("saved");
         drop(state_dir);
-        let again = StateDir::open(&place).expect("free");
+        let again = StateDir::open(&path).expect("free");
         assert_eq!(again.seed().expect("a seed"), seed);
         assert_eq!(again.load_key().expect("a key"), Some(keys));
         assert_eq!(again.saved_owner().as_deref(), Some("acme"));
     }
 
     #[test]
-    fn whoever_sits_down_again_is_the_same_program_and_a_copy_is_another() {
+    fn the_same_directory_is_the_same_instance_and_a_copy_is_another() {
         let dir = tempfile::tempdir().expect("a directory");
         let instance = |name: &str| {
             StateDir::open(dir.path().join(name))
@@ -228,11 +228,12 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_was_lent_is_not_kept_and_one_that_cannot_be_read_is_not_replaced() {
+    fn an_external_key_is_not_saved_and_one_that_cannot_be_read_is_not_replaced() {
         let dir = tempfile::tempdir().expect("a directory");
-        let lent = StateDir::open(dir.path().join("a")).expect("free").with_key(Key::new("rk_1"));
-        lent.save_key(&KeyFile::from_key("rk_1")).expect("nothing to do");
-        assert!(!lent.directory().join(KEY).exists());
+        let external =
+            StateDir::open(dir.path().join("a")).expect("free").with_key(Key::new("rk_1"));
+        external.save_key(&KeyFile::from_key("rk_1")).expect("nothing to do");
+        assert!(!external.directory().join(KEY).exists());
         let path = dir.path().join("b.key");
         std::fs::write(&path, "two words").expect("written");
         let state_dir = StateDir::open(dir.path().join("b")).expect("free").with_key_file(&path);

@@ -4,7 +4,7 @@ use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::outcome::OUTPUT_MAX;
+use super::job::OUTPUT_MAX;
 use super::{Concurrency, Handlers, Job, JobRefusal, Outcome, Skill};
 use crate::clock;
 
@@ -34,33 +34,33 @@ async fn shout(job: Job) -> Outcome {
 
 #[tokio::test]
 async fn a_job_that_fits_is_done() {
-    let shop = Handlers::builder().skill(shouting(), shout).build();
-    let outcome = shop.run_job(job("shout", r#"{"text":"hi"}"#)).await;
+    let handlers = Handlers::builder().skill(shouting(), shout).build();
+    let outcome = handlers.run_job(job("shout", r#"{"text":"hi"}"#)).await;
     assert_eq!(outcome, Outcome::Done(r#"{"text":"HI"}"#.to_owned()));
 }
 
 #[tokio::test]
 async fn what_does_not_fit_never_reaches_the_handler() {
     let broken = |_| async { panic!("it was asked") };
-    let shop = Handlers::builder().skill(shouting(), broken).build();
-    let outcome = shop.run_job(job("shout", r#"{"text":1}"#)).await;
+    let handlers = Handlers::builder().skill(shouting(), broken).build();
+    let outcome = handlers.run_job(job("shout", r#"{"text":1}"#)).await;
     assert_eq!(
         outcome,
         Outcome::InvalidInput(
             "the input does not match the worker's input schema: text must be a string".to_owned()
         )
     );
-    assert!(matches!(shop.run_job(job("sing", "{}")).await, Outcome::Declined(_)));
+    assert!(matches!(handlers.run_job(job("sing", "{}")).await, Outcome::Declined(_)));
     let late = Job { deadline: Some(Timestamp(1)), ..job("shout", r#"{"text":"hi"}"#) };
-    assert!(matches!(shop.run_job(late).await, Outcome::Declined(_)));
+    assert!(matches!(handlers.run_job(late).await, Outcome::Declined(_)));
 }
 
 #[tokio::test]
 async fn output_that_breaks_the_skills_word_is_a_failure() {
-    let shop = Handlers::builder()
+    let handlers = Handlers::builder()
         .skill(shouting(), |_| async { Outcome::from_output(&json!({"loud": true})) })
         .build();
-    let outcome = shop.run_job(job("shout", r#"{"text":"hi"}"#)).await;
+    let outcome = handlers.run_job(job("shout", r#"{"text":"hi"}"#)).await;
     assert_eq!(
         outcome,
         Outcome::Failed(
@@ -71,33 +71,36 @@ async fn output_that_breaks_the_skills_word_is_a_failure() {
 
 #[tokio::test]
 async fn a_handler_that_breaks_fails_its_job_only() {
-    let shop = Handlers::builder()
+    let handlers = Handlers::builder()
         .skill(shouting(), |job: Job| async move {
             assert!(!job.input.contains("bad"), "it broke");
             shout(job).await
         })
         .build();
-    assert!(matches!(shop.run_job(job("shout", r#"{"text":"bad"}"#)).await, Outcome::Failed(_)));
-    assert!(shop.run_job(job("shout", r#"{"text":"good"}"#)).await.is_done());
+    assert!(matches!(
+        handlers.run_job(job("shout", r#"{"text":"bad"}"#)).await,
+        Outcome::Failed(_)
+    ));
+    assert!(handlers.run_job(job("shout", r#"{"text":"good"}"#)).await.is_done());
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_works_longer_than_allowed() {
+async fn no_job_runs_longer_than_its_time_limit() {
     let never = |_| std::future::pending::<Outcome>();
     let skill = Skill::new("wait", "0").expect("a skill").time_limit(Duration::from_secs(2));
-    let shop = Handlers::builder().skill(skill, never).build();
-    let outcome = shop.run_job(job("wait", "{}")).await;
+    let handlers = Handlers::builder().skill(skill, never).build();
+    let outcome = handlers.run_job(job("wait", "{}")).await;
     assert_eq!(outcome, Outcome::Failed("the job exceeded its time limit of 2 s".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_handler_is_told_how_long_it_has() {
+async fn a_job_says_how_long_its_handler_has() {
     let told =
         |job: Job| async move { Outcome::from_output(&json!({"ms": job.time_limit.as_millis()})) };
     let skill = Skill::new("tell", "0").expect("a skill").time_limit(Duration::from_secs(60));
-    let shop = Handlers::builder().skill(skill, told).build();
+    let handlers = Handlers::builder().skill(skill, told).build();
     let soon = Job { deadline: Some(Timestamp(clock::now().0 + 10_000)), ..job("tell", "{}") };
-    let Outcome::Done(text) = shop.run_job(soon).await else { panic!("not done") };
+    let Outcome::Done(text) = handlers.run_job(soon).await else { panic!("not done") };
     let told: Value = serde_json::from_str(&text).expect("JSON");
     assert!(told["ms"].as_u64().is_some_and(|ms| ms <= 10_000), "{told}");
 }
@@ -109,9 +112,9 @@ async fn there_is_room_for_so_many_and_the_rest_wait() {
         Outcome::from_output(&json!({}))
     };
     let skill = Skill::new("wait", "0").expect("a skill");
-    let shop = Handlers::builder().skill(skill, slow).concurrency(Concurrency(2)).build();
+    let handlers = Handlers::builder().skill(skill, slow).concurrency(Concurrency(2)).build();
     let began = tokio::time::Instant::now();
-    let all = (0..4).map(|_| shop.run_job(job("wait", "{}")));
+    let all = (0..4).map(|_| handlers.run_job(job("wait", "{}")));
     let outcomes = futures_util::future::join_all(all).await;
     assert!(outcomes.iter().all(Outcome::is_done));
     assert_eq!(began.elapsed(), Duration::from_secs(2));
@@ -119,17 +122,17 @@ async fn there_is_room_for_so_many_and_the_rest_wait() {
 
 #[test]
 fn skill_comes_before_budget_and_budget_before_input() {
-    let shop = Handlers::builder().skill(shouting(), shout).build();
+    let handlers = Handlers::builder().skill(shouting(), shout).build();
     let cent = |text| Credits::parse(text, 2).expect("an amount");
-    assert_eq!(shop.check_job("sing", cent("0"), "{}").err(), Some(JobRefusal::UnknownSkill));
+    assert_eq!(handlers.check_job("sing", cent("0"), "{}").err(), Some(JobRefusal::UnknownSkill));
     let price = cent("0.05");
     let low = Some(JobRefusal::BudgetTooLow { price });
-    assert_eq!(shop.check_job("shout", cent("0.04"), "{}").err(), low);
+    assert_eq!(handlers.check_job("shout", cent("0.04"), "{}").err(), low);
     assert!(matches!(
-        shop.check_job("shout", price, "{}").err(),
+        handlers.check_job("shout", price, "{}").err(),
         Some(JobRefusal::InvalidInput(_))
     ));
-    assert!(shop.check_job("shout", price, r#"{"text":""}"#).is_ok());
+    assert!(handlers.check_job("shout", price, r#"{"text":""}"#).is_ok());
 }
 
 #[test]
@@ -155,7 +158,7 @@ fn outputs_become_objects() {
 }
 
 #[tokio::test]
-async fn what_not_everybody_can_read_is_a_failure_whoever_made_it() {
+async fn an_output_that_some_parsers_cannot_read_is_a_failure() {
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let long = format!("\"{}\"", "x".repeat(OUTPUT_MAX));
     for (output, wrong) in [
@@ -168,8 +171,10 @@ async fn what_not_everybody_can_read_is_a_failure_whoever_made_it() {
         let given = output.to_owned();
         let skill = Skill::new("make", "0").expect("a skill");
         let make = move |_| std::future::ready(Outcome::Done(given.clone()));
-        let shop = Handlers::builder().skill(skill, make).build();
-        let Outcome::Failed(why) = shop.run_job(job("make", "{}")).await else { panic!("{wrong}") };
+        let handlers = Handlers::builder().skill(skill, make).build();
+        let Outcome::Failed(why) = handlers.run_job(job("make", "{}")).await else {
+            panic!("{wrong}")
+        };
         assert!(why.starts_with(wrong), "{why}");
     }
     assert!(Outcome::from_json_text(&deep(60)).is_done());

@@ -4,14 +4,15 @@ use std::future::Future;
 use std::time::Duration;
 
 use rialto_core::money::Credits;
+use rialto_core::time::Millis;
 use rialto_protocols::agora::Code;
 use rialto_protocols::kit::ed25519::PublicKey;
 
 use super::agent::Agent;
 use super::incoming::IncomingEnvelope;
 use super::payload::EnvelopePayload;
-use super::serve::ServeError;
 use crate::call::CallError;
+use crate::worker::ServeError;
 
 /// A job offered to this agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,4 +135,9 @@ impl Job {
             may_skip_offer: incoming.recipient.is_some() || !has_budget,
         })
     }
+}
+
+/// A duration as the protocol writes it.
+pub(super) fn millis(duration: Duration) -> Millis {
+    Millis(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
 }

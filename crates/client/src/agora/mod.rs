@@ -36,13 +36,14 @@ pub use negotiate::{
     choose_cheapest,
 };
 pub use payload::EnvelopePayload;
-pub use serve::{ServeError, ServeOptions};
+pub use serve::ServeOptions;
 pub use server::Server;
 pub use sign::{canonical_json, signing_input};
 pub use socket::{Frame, Socket};
 
 pub use crate::retry::RetryPolicy;
 pub use crate::webhook_signature::WebhookSecret;
+pub use crate::worker::ServeError;
 pub use rialto_core::money::Credits;
 pub use rialto_core::time::{Millis, Timestamp};
 pub use rialto_protocols::agora::wire::payload::ResultStatus;

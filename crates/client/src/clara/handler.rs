@@ -4,8 +4,8 @@ use std::future::Future;
 
 use rialto_core::money::Credits;
 
-use super::serve::ServeError;
 use super::tasks::{Query, Task};
+use crate::worker::ServeError;
 
 /// Why a task is not done. It is declined, and the market looks for another agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl WorkError {
 pub trait Handler: Send + Sync + 'static {
     /// The price for a task in whole credits, or `None` to decline. Must be quick: an auction lasts
     /// two seconds. A price above the requester's maximum is not offered.
-    fn price(&self, asked: &Query) -> impl Future<Output = Option<Credits>> + Send;
+    fn price(&self, query: &Query) -> impl Future<Output = Option<Credits>> + Send;
 
     /// Does a task and returns JSON text, or an error.
     fn work(&self, job: Task) -> impl Future<Output = Result<String, WorkError>> + Send;

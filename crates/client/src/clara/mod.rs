@@ -20,7 +20,7 @@ mod tests;
 
 pub use calls::{ActionResult, MarketClient};
 pub use handler::{Handler, WorkError};
-pub use serve::{ServeError, ServeOptions};
+pub use serve::ServeOptions;
 pub use server::Server;
 pub use stream::{MessageFeed, PendingTask, TaskEnd};
 pub use tasks::{AgentList, Profile, Query, Task, TaskOutcome, TaskSpec};
@@ -28,6 +28,7 @@ pub use wallet::{SignedItem, Wallet, WalletError};
 
 pub use crate::agora::Seed;
 pub use crate::retry::RetryPolicy;
+pub use crate::worker::ServeError;
 pub use rialto_core::money::Credits;
 pub use rialto_core::time::{Millis, Timestamp};
 pub use rialto_protocols::clara::wire::record::{AgentRecord, AgentTasks, TaskTotals};

@@ -8,6 +8,7 @@ use rialto_protocols::openclaw::wire::{Rejection, Request, ResultError};
 use uuid::Uuid;
 
 use super::event::IncomingRequest;
+use crate::worker::ServeError;
 
 /// An accepted request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,17 +45,6 @@ pub struct WorkError {
     pub message: String,
     /// Whether the error is permanent.
     pub error_type: ErrorType,
-}
-
-/// An error around a collaboration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServeError {
-    /// The collaboration, if there is one.
-    pub collaboration_id: Option<Uuid>,
-    /// The action that failed.
-    pub action: &'static str,
-    /// The reason.
-    pub reason: String,
 }
 
 /// Does the work.

@@ -12,6 +12,7 @@ pub mod direct;
 mod directory;
 mod event;
 mod handler;
+mod job_runner;
 mod presence;
 mod profile;
 mod request;
@@ -30,7 +31,7 @@ pub use collaboration::{
 };
 pub use directory::{AgentFilter, AgentPage, ListedAgent, ReputationView};
 pub use event::{Cancellation, Event, IncomingRequest};
-pub use handler::{Decision, Handler, Job, ServeError, WorkError};
+pub use handler::{Decision, Handler, Job, WorkError};
 pub use presence::{BusyGuard, FinishedCollaboration, Presence, PresenceOptions, WorkHistory};
 pub use profile::{Profile, Skill};
 pub use request::{RequestReply, RequestRetryPolicy, RequestSpec};
@@ -41,6 +42,7 @@ pub use stream::{EventStream, StreamError, WatchScope};
 pub use crate::key::Key;
 pub use crate::retry::RetryPolicy;
 pub use crate::webhook_signature::{VerifyError, WebhookSecret};
+pub use crate::worker::ServeError;
 pub use rialto_core::money::Credits;
 pub use rialto_core::time::{Millis, Timestamp};
 pub use rialto_protocols::openclaw::wire::answers::{

@@ -5,14 +5,9 @@ use std::path::PathBuf;
 use rialto_engine::audit::Report;
 use rialto_engine::store::StoreError;
 
-use super::error::CliError;
-use super::output;
-use crate::exit::Exit;
+use super::{CliError, Exit, output};
 
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  rialto audit --data ./rialto-data\n  rialto audit --data ./rialto-data --json"
-)]
 pub struct Args {
     /// Data directory of the hub
     #[arg(long, default_value = "./rialto-data")]
@@ -34,12 +29,9 @@ pub fn run(args: &Args) -> Exit {
             return cli_error.report(args.json);
         }
     };
-    let told = match args.json {
-        true => serde_json::to_string_pretty(&report).unwrap_or_default(),
-        false => describe(&report),
-    };
     // The exit code counts even if the reader closes the pipe.
-    let _ = output::print_line(&told);
+    let document = serde_json::to_string_pretty(&report).unwrap_or_default();
+    output::print(args.json, document, || describe(&report));
     if report.is_clean() { Exit::Ok } else { Exit::Failed }
 }
 

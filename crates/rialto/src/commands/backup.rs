@@ -1,20 +1,17 @@
-//! `rialto backup`: copies a hub's store into one file, also while the hub runs.
+//! `rialto backup` and `rialto restore`: copy a hub's store into one file, also while the hub runs, and
+//! create a data directory from it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use rialto_engine::backup::{self, BackupError};
+use rialto_engine::backup::{self, BackupError, RestoreOptions, SecretSource};
 use rialto_engine::clock::{Clock, SystemClock};
-use rialto_engine::secret::{self, HubSecret};
+use rialto_engine::secret::{self, ENV_VAR, HubSecret};
+use rialto_engine::store::StoreError;
 use serde_json::json;
 
-use super::error::CliError;
-use super::output;
-use crate::exit::Exit;
+use super::{CliError, CliResult, Exit, output};
 
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  rialto backup --data ./rialto-data --to monday.db\n  rialto backup --data ./rialto-data --to monday.db --hub-key hub.key.copy\n\nThe hub may keep running. The file holds what the hub had committed at one moment. It is audited\nbefore it gets its name, and existing files are never overwritten. The hub's secret is not in it:\nkeep a copy of hub.key elsewhere, for example with --hub-key. `rialto restore` restores the backup."
-)]
 pub struct Args {
     /// Data directory of the hub
     #[arg(long, default_value = "./rialto-data", value_name = "DIR")]
@@ -31,49 +28,39 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Exit {
-    match make_backup(args) {
-        Ok(told) => {
-            let _ = output::print_line(&told);
-            Exit::Ok
-        }
-        Err(cli_error) => cli_error.report(args.json),
-    }
+    create_backup(args).unwrap_or_else(|cli_error| cli_error.report(args.json))
 }
 
-fn make_backup(args: &Args) -> Result<String, CliError> {
+fn create_backup(args: &Args) -> CliResult {
     if let Some(key) = &args.hub_key {
         HubSecret::export_file(&args.data, key).map_err(BackupError::from).map_err(backup_error)?;
     }
     let now = SystemClock::start().wall_time();
-    let copied = backup::create_backup(&args.data, &args.to, now).map_err(backup_error)?;
-    let (to, bytes, epoch) = (args.to.display().to_string(), copied.bytes, copied.epoch);
-    if args.json {
-        let key = args.hub_key.as_ref().map(|path| path.display().to_string());
-        let document =
-            json!({"to": to, "bytes": bytes, "epoch": epoch, "audited": true, "hub_key": key});
-        return Ok(document.to_string());
-    }
-    let mut told = format!("{to}: {bytes} bytes, epoch {epoch}, audited");
-    let own = args.data.join(secret::FILE_NAME);
-    if args.hub_key.is_none() && own.exists() {
-        told.push_str(&format!(
-            "\nthe hub's secret is not in the backup: keep a copy of {}",
-            own.display()
-        ));
-    }
-    Ok(told)
+    let backup = backup::create_backup(&args.data, &args.to, now).map_err(backup_error)?;
+    let (to, bytes, epoch) = (args.to.display().to_string(), backup.bytes, backup.epoch);
+    let key = args.hub_key.as_ref().map(|path| path.display().to_string());
+    let document =
+        json!({"to": to, "bytes": bytes, "epoch": epoch, "audited": true, "hub_key": key});
+    Ok(output::print(args.json, document, || {
+        let text = format!("{to}: {bytes} bytes, epoch {epoch}, audited");
+        let secret = args.data.join(secret::FILE_NAME);
+        if key.is_some() || !secret.exists() {
+            return text;
+        }
+        let secret = secret.display();
+        format!("{text}\nthe hub's secret is not in the backup: keep a copy of {secret}")
+    }))
 }
 
 /// Turns a backup error into an error with a hint.
-pub fn backup_error(error: BackupError) -> CliError {
-    use rialto_engine::store::StoreError;
+fn backup_error(error: BackupError) -> CliError {
     let message = error.to_string();
     match &error {
         BackupError::Exists(_) => {
             CliError::conflict(message, "choose another name, or move the file")
         }
         BackupError::Missing(path) => {
-            CliError::not_found(message, format!("check the path {}", shown(path)))
+            CliError::not_found(message, format!("check the path {}", path.display()))
         }
         BackupError::NoBackup { .. } => {
             CliError::failed(message, "pass a file written by `rialto backup` with --from")
@@ -97,7 +84,7 @@ pub fn backup_error(error: BackupError) -> CliError {
             format!(
                 "copy it to {}, pass a copy with --hub-key, set RIALTO_HUB_SECRET, or add \
                  --new-hub-key to continue with new webhook secrets and hub identities",
-                shown(&dir.join(secret::FILE_NAME))
+                dir.join(secret::FILE_NAME).display()
             ),
         ),
         BackupError::AuditFailed { .. } => {
@@ -109,6 +96,49 @@ pub fn backup_error(error: BackupError) -> CliError {
     }
 }
 
-fn shown(path: &Path) -> String {
-    path.display().to_string()
+#[derive(clap::Args)]
+pub struct RestoreArgs {
+    /// Backup, or the rialto.db of a stopped hub
+    #[arg(long, value_name = "FILE")]
+    from: PathBuf,
+    /// Data directory to create
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Copy of the original's hub.key
+    #[arg(long, value_name = "FILE")]
+    hub_key: Option<PathBuf>,
+    /// Continue without it: webhook secrets and the hub's own identities change
+    #[arg(long, conflicts_with = "hub_key")]
+    new_hub_key: bool,
+    /// Allow the original to keep running
+    #[arg(long)]
+    beside_original: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run_restore(args: &RestoreArgs) -> Exit {
+    restore_backup(args).unwrap_or_else(|cli_error| cli_error.report(args.json))
+}
+
+fn restore_backup(args: &RestoreArgs) -> CliResult {
+    let secret = match &args.hub_key {
+        Some(path) => SecretSource::File(path),
+        None if args.new_hub_key => SecretSource::New,
+        None => SecretSource::Existing { in_environment: std::env::var_os(ENV_VAR).is_some() },
+    };
+    let options = RestoreOptions {
+        from: &args.from,
+        dir: &args.data,
+        secret,
+        allow_running_original: args.beside_original,
+    };
+    let now = SystemClock::start().wall_time();
+    let epoch = backup::restore_backup(&options, now).map_err(backup_error)?.epoch;
+    let data = args.data.display().to_string();
+    let document = json!({"data": data, "epoch": epoch, "audited": true});
+    Ok(output::print(args.json, document, || {
+        format!("{data}: restored and audited, epoch {epoch} begins")
+    }))
 }

@@ -1,27 +1,17 @@
 //! `rialto convert`: shows a request of one protocol as an agent of another would get it, without a
 //! hub.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rialto_core::alias::Protocol;
-use rialto_core::time::Timestamp;
-use rialto_protocols::adapter::fidelity::{Conversion, convert};
+use rialto_protocols::adapter::fidelity::{Conversion, Note, convert};
 use serde::Serialize;
 
-use super::error::CliError;
 use super::notes::{NoteRow, table};
-use super::output;
-use crate::exit::Exit;
-
-/// The maximum length of a request.
-const BYTES_MAX: u64 = 16 << 20;
+use super::time::now;
+use super::{CliError, CliResult, Exit, input, output};
 
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  rialto convert --from registry --to openclaw job.json\n  rialto convert --from agora --to registry --explain < envelope.json\n  rialto convert --from clara --to agora --json task.json\n\nA request is what a requester posts; for clara, the JSON of a dry-run or a signed item. Values that\nonly a hub can create (ids, aliases, signatures) appear as placeholders."
-)]
 pub struct Args {
     /// Protocol of the request
     #[arg(long, value_name = "PROTOCOL", value_parser = protocol)]
@@ -46,63 +36,32 @@ struct Document<'c> {
     to: Protocol,
     asked: &'c str,
     given: &'c str,
-    notes: &'c [rialto_protocols::adapter::fidelity::Note],
+    notes: &'c [Note],
 }
 
 pub fn run(args: &Args) -> Exit {
     convert_file(args).unwrap_or_else(|cli_error| cli_error.report(args.json))
 }
 
-fn convert_file(args: &Args) -> Result<Exit, CliError> {
-    let request = read(&args.file)?;
-    let refused = |why: String| {
-        let message = format!("not a {} request: {why}", args.from);
-        CliError { exit: Exit::Failed, code: None, message, next: None }
-    };
-    let converted = convert(args.from, args.to, &request, now()).map_err(refused)?;
-    let Conversion { source: asked, target: given, notes } = &converted;
+fn convert_file(args: &Args) -> CliResult {
+    let next = "name a file that contains a request, or pipe it in";
+    let request = input::read_input(&args.file, input::read_bytes, next)?;
+    let Conversion { source, target, notes } = convert(args.from, args.to, &request, now())
+        .map_err(|why| CliError::plain(format!("not a {} request: {why}", args.from)))?;
     let document = Document {
         from: args.from,
         to: args.to,
-        asked: &asked.payload,
-        given: &given.payload,
-        notes,
+        asked: &source.payload,
+        given: &target.payload,
+        notes: &notes,
     };
-    if args.json {
-        let _ = output::print_line(&serde_json::to_string(&document).unwrap_or_default());
-        return Ok(Exit::Ok);
+    if args.explain && !args.json {
+        let rows = serde_json::to_string(&notes).unwrap_or_default();
+        let rows: Vec<NoteRow> = serde_json::from_str(&rows).unwrap_or_default();
+        output::print_stderr(&table(&rows));
     }
-    if args.explain {
-        output::print_stderr(&table(&rows(&converted)));
-    }
-    let _ = output::print_line(&given.payload);
-    Ok(Exit::Ok)
-}
-
-fn rows(converted: &Conversion) -> Vec<NoteRow> {
-    let notes = serde_json::to_string(&converted.notes).unwrap_or_default();
-    serde_json::from_str(&notes).unwrap_or_default()
-}
-
-/// Reads a file, or standard input for `-`.
-fn read(path: &Path) -> Result<Vec<u8>, CliError> {
-    let mut bytes = Vec::new();
-    let read = match path.as_os_str() == "-" {
-        true => io::stdin().lock().take(BYTES_MAX).read_to_end(&mut bytes),
-        false => File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut bytes)),
-    };
-    match read {
-        Ok(_) => Ok(bytes),
-        Err(error) => Err(CliError::usage(
-            format!("cannot read {}: {error}", path.display()),
-            "name a file that contains a request, or pipe it in",
-        )),
-    }
-}
-
-fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Timestamp(i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX))
+    let document = serde_json::to_string(&document).unwrap_or_default();
+    Ok(output::print(args.json, document, || target.payload.clone()))
 }
 
 fn protocol(text: &str) -> Result<Protocol, String> {

@@ -1,18 +1,23 @@
 //! `rialto dev`: a temporary hub for development, with two demo agents and hints what to do next.
 
+use std::future::pending;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use rialto_client::Agent;
+use rialto_client::agent::{Job, Outcome, Skill, SkillError};
+use rialto_engine::Engine;
 use rialto_hub::config::Profile;
+use rialto_hub::v1::HistoryReader;
+use serde_json::{Value, json};
 
 use super::context::DEFAULT_HUB;
-use super::{demo_agents, history_printer, init, output, print_error, serve};
-use crate::exit::Exit;
+use super::{Exit, init, output, print_error, serve};
+
+/// Lines of the history read at once.
+const PAGE: usize = 256;
 
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  rialto dev\n  rialto dev --listen 127.0.0.1:0 --data ./scratch\n  rialto dev --quiet\n\nPrints one line per event until it is stopped."
-)]
 pub struct Args {
     /// Address and port to listen on
     #[arg(long)]
@@ -41,21 +46,18 @@ pub fn run(args: Args) -> Exit {
     let address = (args.listen, args.public_url);
     let flags = match serve::settings_from_flags(address, args.data.as_ref(), &args.set) {
         Ok(flags) => flags,
-        Err(error) => {
-            print_error(error);
-            return Exit::Usage;
-        }
+        Err(exit) => return exit,
     };
     let data = args.data.or_else(|| own.clone()).unwrap_or_default();
-    let source = serve::ConfigSource { posture: Profile::Dev, file: None, flags, scratch: own };
+    let source = serve::ConfigSource { profile: Profile::Dev, file: None, flags, scratch: own };
     serve::run_hub(&source, |hub| {
         let (url, address) = (hub.url.clone(), hub.address);
         // The hub keeps running if standard output is closed.
-        let _ = output::print_line(&greeting(&url, hub.new_operator_key.as_deref()));
+        output::print_data(greeting(&url, hub.new_operator_key.as_deref()));
         if !args.quiet {
-            tokio::spawn(history_printer::print_history(hub.engine.clone()));
+            tokio::spawn(print_history(hub.engine.clone()));
         }
-        tokio::spawn(demo_agents::run_demo_agents(format!("http://{address}"), data.clone()));
+        tokio::spawn(run_demo_agents(format!("http://{address}"), data.clone()));
     })
 }
 
@@ -92,4 +94,108 @@ fn greeting(url: &str, new_operator_key: Option<&str>) -> String {
             .map(|line| format!("  {line}")),
     );
     lines.join("\n")
+}
+
+/// Registers both demo agents and serves jobs until the hub stops. They work like any others: over
+/// HTTP, with their own keys, which are kept in the hub's data directory so that a restarted hub finds
+/// them again.
+async fn run_demo_agents(hub_url: String, data: impl AsRef<Path>) {
+    let (counter, echo) = match build_agents(&hub_url, data.as_ref()) {
+        Ok(both) => both,
+        Err(error) => return tracing::error!(%error, "cannot create the demo agents"),
+    };
+    // If one ends, the other continues.
+    tokio::join!(run_agent(counter, "word-counter"), run_agent(echo, "echo"));
+}
+
+async fn run_agent(agent: Agent, name: &str) {
+    if let Err(error) = agent.run(pending()).await {
+        tracing::warn!(%error, agent = name, "a demo agent stopped; restart the hub to bring it back");
+    }
+}
+
+fn build_agents(hub_url: &str, data: &Path) -> Result<(Agent, Agent), SkillError> {
+    let state_dir = |name: &str| data.join("demo-agents").join(name);
+    let counting = Skill::new("count_words", "0.05")?.description("Counts the words of a text");
+    let echoing = Skill::new("echo", "0")?.description("Returns its input");
+    let counter = Agent::new("word-counter")
+        .owner("rialto-demo-counter")
+        .skill(counting, count_words)
+        .state_path(state_dir("word-counter"))
+        .hub(hub_url);
+    let echo = Agent::new("echo")
+        .owner("rialto-demo-echo")
+        .skill(echoing, |job: Job| async { Outcome::Done(job.input) })
+        .state_path(state_dir("echo"))
+        .hub(hub_url);
+    Ok((counter, echo))
+}
+
+async fn count_words(job: Job) -> Outcome {
+    let input: Value = job.input().unwrap_or_default();
+    match input.get("text").and_then(Value::as_str) {
+        Some(text) => Outcome::from_output(&json!({"words": text.split_whitespace().count()})),
+        None => Outcome::Failed("the input needs a text: {\"text\":\"one two three\"}".to_owned()),
+    }
+}
+
+/// Prints events from now on, until the reader closes the pipe or the hub stops.
+async fn print_history(engine: Engine) {
+    let mut history = HistoryReader::from_now(engine);
+    while let Ok(lines) = history.next_lines(PAGE).await {
+        for line in &lines {
+            for text in describe(line) {
+                if output::print_line(&text).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The facts of one history line, one text each: time, event and details.
+fn describe(line: &str) -> Vec<String> {
+    let line: Value = serde_json::from_str(line).unwrap_or_default();
+    let at = line["at"].as_str().and_then(|at| at.get(11..19)).unwrap_or_default();
+    let facts = line["events"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let describe_fact = |fact: &Value| {
+        let name = fact["event"].as_str().unwrap_or_default().replace('_', " ");
+        let members = fact.as_object().into_iter().flatten();
+        let members = members.filter(|(name, value)| *name != "event" && !value.is_null());
+        let text = |value: &Value| match value {
+            Value::String(text) => output::escape_line(text),
+            other => other.to_string(),
+        };
+        members.fold(format!("{at}  {name}"), |line, (name, value)| {
+            format!("{line}  {name}={}", text(value))
+        })
+    };
+    facts.iter().map(describe_fact).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fact_of_a_line_is_told_on_a_line_of_its_own() {
+        let line = r#"{"line":7,"at":"2026-02-11T14:15:09.123Z","events":[
+            {"event":"job_opened","job":"f81d"},
+            {"event":"job_assigned","job":"f81d","worker":3,"cause":null},
+            {"event":"granted","owner":"a\u001bb","amount":1.50}]}"#;
+        let expected = [
+            "14:15:09  job opened  job=f81d",
+            "14:15:09  job assigned  job=f81d  worker=3",
+            "14:15:09  granted  amount=1.5  owner=a\\u{1b}b",
+        ];
+        let mut lines = describe(line);
+        for line in &mut lines {
+            // Members come in no particular order.
+            let mut parts: Vec<&str> = line.split("  ").collect();
+            parts[2..].sort_unstable();
+            *line = parts.join("  ");
+        }
+        assert_eq!(lines, expected);
+        assert!(describe("nonsense").is_empty());
+    }
 }

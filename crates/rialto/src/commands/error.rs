@@ -1,10 +1,9 @@
-//! Errors of commands: what is wrong, what to do, and the exit code.
+//! Errors of commands: what is wrong, what to do, and the exit code, the same for every command.
 
 use rialto_client::CallError;
 use serde_json::json;
 
 use super::output;
-use crate::exit::Exit;
 
 /// The codes of each protocol for an id that was used with other content.
 const OTHER_CONTENT: [&str; 3] =
@@ -17,6 +16,44 @@ pub const BAD_KEY: &str = "use a valid key with --key-file, RIALTO_KEY or --as";
 const NO_SUCH_SKILL: &str = "no_such_skill";
 /// The named agent does not have it.
 const SKILL_NOT_OFFERED: &str = "skill_not_offered";
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Ok = 0,
+    Failed = 1,
+    Usage = 2,
+    NotFound = 3,
+    Auth = 4,
+    Conflict = 5,
+    RateLimited = 6,
+    Unreachable = 7,
+    TimedOut = 8,
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+impl From<&CallError> for Exit {
+    fn from(error: &CallError) -> Self {
+        match error {
+            CallError::Refused { status, .. } => match status {
+                400 | 415 | 422 => Self::Usage,
+                401 | 403 => Self::Auth,
+                404 => Self::NotFound,
+                409 => Self::Conflict,
+                429 => Self::RateLimited,
+                _ => Self::Failed,
+            },
+            CallError::Unreachable { .. } => Self::Unreachable,
+            CallError::TimedOut { .. } => Self::TimedOut,
+            CallError::Unreadable(_) => Self::Failed,
+        }
+    }
+}
 
 /// Where a key comes from.
 #[derive(Debug)]
@@ -65,6 +102,16 @@ impl CliError {
         Self { exit: Exit::Conflict, ..Self::usage(message, next) }
     }
 
+    /// The same, without anything to do about it.
+    pub fn plain(message: impl Into<String>) -> Self {
+        Self { next: None, ..Self::failed(message, "") }
+    }
+
+    /// The system has no random numbers.
+    pub fn no_randomness(error: impl std::fmt::Display, next: &str) -> Self {
+        Self::failed(format!("the system's random number generator failed: {error}"), next)
+    }
+
     /// A key is required, and there is none.
     pub fn no_key() -> Self {
         let next = "pass a key with --key-file or RIALTO_KEY, act as an agent of this machine with --as NAME, or save one with `rialto context add NAME --hub URL --key-file FILE`";
@@ -73,9 +120,10 @@ impl CliError {
 
     /// Adds a hint for this exit code, unless there already is one.
     pub fn with_hint_on(self, exit: Exit, next: impl Into<String>) -> Self {
-        match self.exit == exit && self.next.is_none() {
-            true => Self { next: Some(next.into()), ..self },
-            false => self,
+        if self.exit == exit && self.next.is_none() {
+            Self { next: Some(next.into()), ..self }
+        } else {
+            self
         }
     }
 
@@ -104,7 +152,7 @@ impl CliError {
     pub fn report(&self, as_json: bool) -> Exit {
         if as_json {
             // A closed pipe is not an error: the reader has seen enough.
-            let _ = output::print_line(&self.to_json().to_string());
+            output::print_data(self.to_json());
         } else {
             output::print_stderr(&format!("rialto: {}", self.message_text()));
         }
@@ -257,24 +305,24 @@ mod tests {
         let parsed = toml::from_str::<toml::Table>("price = 0.05\nprice = 1").expect_err("twice");
         let cli_error =
             CliError::usage(format!("agent.toml: {parsed}"), "write it like:\n\nname = \"a\"\n");
-        let told = cli_error.message_text();
-        assert!(told.lines().any(|line| line == "2 | price = 1"), "{told}");
-        assert!(told.ends_with("\n\nwrite it like:\n\nname = \"a\"") && !told.contains("\\n"));
+        let text = cli_error.message_text();
+        assert!(text.lines().any(|line| line == "2 | price = 1"), "{text}");
+        assert!(text.ends_with("\n\nwrite it like:\n\nname = \"a\"") && !text.contains("\\n"));
         let nasty = CliError::usage("a\x1b[2J".to_owned(), "b");
         assert_eq!(nasty.message_text(), "a\\u{1b}[2J; b");
     }
 
     #[test]
     fn what_to_type_comes_before_what_the_hub_says_and_the_line_stays_one() {
-        let found = refused(404, "ERR_AGENT_NOT_FOUND", Some("GET /agents"));
-        assert!(found.message_text().ends_with("; `rialto agent ls` lists agents"));
+        let not_found = refused(404, "ERR_AGENT_NOT_FOUND", Some("GET /agents"));
+        assert!(not_found.message_text().ends_with("; `rialto agent ls` lists agents"));
         let cli_error = refused(403, "ERR_BLOCKED", Some("write to\nanother agent"));
         assert_eq!(
             cli_error.message_text(),
             "no (HTTP 403, ERR_BLOCKED); write to\\nanother agent"
         );
-        let wanted = json!({"error": "no (HTTP 403, ERR_BLOCKED)", "code": "ERR_BLOCKED",
+        let expected = json!({"error": "no (HTTP 403, ERR_BLOCKED)", "code": "ERR_BLOCKED",
             "next": "write to\nanother agent"});
-        assert_eq!(cli_error.to_json(), wanted);
+        assert_eq!(cli_error.to_json(), expected);
     }
 }

@@ -1,22 +1,24 @@
 //! Options of all client commands: which hub to call, and with which key.
 //!
 //! Flags come first, then the environment, then the named or current context, and last the default
-//! local hub. A context's key is sent only to that context's hub.
+//! local hub. A context's key is sent only to that context's hub. A new requester is registered
+//! automatically, under the user's login name.
 
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use rialto_client::Hub;
+use rialto_client::registry::{self, Registration};
 use rialto_client::relay::Server;
+use rialto_client::{CallError, Hub};
 
-use super::agent_names;
-use super::auto_register;
-use super::context::{Context, DEFAULT_HUB, address};
-use super::error::{BAD_KEY, CliError, KeySource};
-use super::key_file::{self, KeyFile};
-use super::{print_error, runtime};
-use crate::exit::Exit;
+use super::context::{Context, DEFAULT_HUB, home};
+use super::error::{BAD_KEY, KeySource};
+use super::v1::{encode_part, unreadable};
+use super::{
+    CliError, CliResult, Exit, KeyFile, V1, agent_names, escape_line, key_file, output,
+    print_error, runtime,
+};
 
 /// Hint for a hub that does not know the caller's key.
 const NEW_HUB: &str = "the hub may have been reset (`rialto dev` starts empty each time); the next `rialto job post` registers you again";
@@ -74,7 +76,7 @@ pub enum KeyOrigin {
 impl KeyOrigin {
     /// Saves a key in place of the old one and returns where; `None` for a key from the
     /// environment.
-    pub fn save_key(&self, keys: &KeyFile) -> Result<Option<String>, CliError> {
+    pub fn save_key(&self, keys: &KeyFile) -> CliResult<Option<String>> {
         match self {
             Self::Variable => Ok(None),
             Self::Context(context) => {
@@ -83,11 +85,10 @@ impl KeyOrigin {
             }
             Self::File(path) => {
                 let shown = path.display().to_string();
-                let failed = |error| {
+                keys.write(path).map_err(|error| {
                     let next = "make the file and its directory writable";
                     CliError::failed(format!("cannot write {shown}: {error}"), next)
-                };
-                keys.write(path).map_err(failed)?;
+                })?;
                 Ok(Some(shown))
             }
         }
@@ -115,30 +116,25 @@ impl HubOptions {
 
     /// The key to use, if there is one: from the named file or agent, or else from the first
     /// variable that is set, or else from the context.
-    pub fn load_key_from(&self, variables: &[&str]) -> Result<Option<KeyFile>, CliError> {
+    pub fn load_key_from(&self, variables: &[&str]) -> CliResult<Option<KeyFile>> {
         if let Some(name) = &self.acting {
             return self.load_agent_key(name).map(Some);
         }
-        let given = match &self.key_file {
-            Some(path) => {
-                self.set_key_source(|| KeySource::new(format!("the key in {}", path.display())));
-                Some(key_file::load(path)?)
-            }
-            None => {
-                let set = variables.iter().find_map(|name| Some((name, env_var(name)?)));
-                if let Some((name, _)) = &set {
-                    self.set_key_source(|| KeySource::new(format!("the key in {name}")));
-                }
-                set.map(|(name, value)| key_file::from_variable(name, &value)).transpose()?
-            }
+        let variable = || variables.iter().find_map(|name| Some((name, env_var(name)?)));
+        let given = if let Some(path) = &self.key_file {
+            self.set_key_source(|| KeySource::new(format!("the key in {}", path.display())));
+            Some(key_file::load(path)?)
+        } else if let Some((name, value)) = variable() {
+            self.set_key_source(|| KeySource::new(format!("the key in {name}")));
+            Some(key_file::from_variable(name, &value)?)
+        } else {
+            None
         };
         match given {
-            Some(mut keys) => {
-                if keys.hub.is_none() && self.hub.is_none() {
-                    keys.hub = Some(self.context()?.hub().to_owned());
-                }
-                Ok(Some(keys))
+            Some(keys) if keys.hub.is_none() && self.hub.is_none() => {
+                Ok(Some(KeyFile { hub: Some(self.context()?.hub().to_owned()), ..keys }))
             }
+            Some(keys) => Ok(Some(keys)),
             None => {
                 let context = self.context()?;
                 self.set_key_source(|| KeySource {
@@ -155,7 +151,7 @@ impl HubOptions {
     }
 
     /// The key of an agent of this machine.
-    fn load_agent_key(&self, name: &str) -> Result<KeyFile, CliError> {
+    fn load_agent_key(&self, name: &str) -> CliResult<KeyFile> {
         let (context, path) = (self.context()?, self.agent_key_path(name)?);
         self.set_key_source(|| KeySource {
             key: format!("the key of {name} in {}", path.display()),
@@ -166,29 +162,26 @@ impl HubOptions {
     }
 
     /// The key file of an agent of this machine.
-    fn agent_key_path(&self, name: &str) -> Result<PathBuf, CliError> {
+    fn agent_key_path(&self, name: &str) -> CliResult<PathBuf> {
         let context = self.context()?;
         let path = context.agent_key_path(name)?.filter(|path| path.exists());
         path.map_or_else(|| Err(agent_names::unknown_agent(&context, name)), Ok)
     }
 
     /// Rejects `--as` for commands that do not act as an agent.
-    pub fn reject_acting(&self, why: &str) -> Result<(), CliError> {
-        match &self.acting {
-            None => Ok(()),
-            Some(name) => {
-                Err(CliError::usage(format!("--as {name} cannot be used with this command"), why))
-            }
-        }
+    pub fn reject_acting(&self, why: &str) -> CliResult<()> {
+        self.acting.as_ref().map_or(Ok(()), |name| {
+            Err(CliError::usage(format!("--as {name} cannot be used with this command"), why))
+        })
     }
 
     /// The caller's key.
-    pub fn load_key(&self) -> Result<Option<KeyFile>, CliError> {
+    pub fn load_key(&self) -> CliResult<Option<KeyFile>> {
         self.load_key_from(&[KEY_VARIABLE])
     }
 
     /// Where that key comes from.
-    pub fn key_origin(&self) -> Result<KeyOrigin, CliError> {
+    pub fn key_origin(&self) -> CliResult<KeyOrigin> {
         if let Some(name) = &self.acting {
             return self.agent_key_path(name).map(KeyOrigin::File);
         }
@@ -207,16 +200,16 @@ impl HubOptions {
     }
 
     /// The context of this call: the named or current one, or the one of the given hub.
-    pub fn context(&self) -> Result<Context, CliError> {
+    pub fn context(&self) -> CliResult<Context> {
         let context = self.context_for(self.hub.as_deref())?;
         Ok(self.remember(context))
     }
 
     /// The named or current context if it is for this hub, or else the hub's own context.
-    pub fn context_for(&self, hub: Option<&str>) -> Result<Context, CliError> {
+    pub fn context_for(&self, hub: Option<&str>) -> CliResult<Context> {
         let context = Context::current(self.context.as_deref())?;
         match hub {
-            Some(hub) if !address::is_same_hub(hub, context.hub()) => Context::for_hub(hub),
+            Some(hub) if !home::is_same_hub(hub, context.hub()) => Context::for_hub(hub),
             _ => Ok(context),
         }
     }
@@ -227,60 +220,53 @@ impl HubOptions {
     }
 
     /// A client for the hub, with the caller's key if there is one.
-    pub fn client(&self) -> Result<(Hub, Option<KeyFile>), CliError> {
+    pub fn client(&self) -> CliResult<(V1, Option<KeyFile>)> {
         self.client_from(&[KEY_VARIABLE])
     }
 
     /// The same, with a key from one of these variables.
-    pub fn client_from(&self, variables: &[&str]) -> Result<(Hub, Option<KeyFile>), CliError> {
+    pub fn client_from(&self, variables: &[&str]) -> CliResult<(V1, Option<KeyFile>)> {
         let keys = self.load_key_from(variables)?;
         let hub = Hub::new(self.hub_url(keys.as_ref()))?;
-        match &keys {
-            Some(known) => Ok((hub.with_key(known.key.reveal()), keys)),
-            None => Ok((hub, None)),
-        }
+        let hub = keys.as_ref().map_or(hub.clone(), |keys| hub.with_key(keys.key.reveal()));
+        Ok((V1(hub), keys))
     }
 
     /// The same, for commands that require a key.
-    pub fn client_with_key(&self) -> Result<(Hub, KeyFile), CliError> {
+    pub fn client_with_key(&self) -> CliResult<(V1, KeyFile)> {
         let (hub, keys) = self.client()?;
         Ok((hub, keys.ok_or_else(CliError::no_key)?))
     }
 
     /// The same. A caller without a key is registered first, and the key is saved in the context.
-    pub async fn client_or_register(&self) -> Result<(Hub, KeyFile), CliError> {
-        let (hub, keys) = self.client()?;
-        let context = self.context_for(Some(hub.base()))?;
+    pub async fn client_or_register(&self) -> CliResult<(V1, KeyFile)> {
+        let (api, keys) = self.client()?;
+        let base = api.0.base();
+        let context = self.context_for(Some(base))?;
         let keys = match (keys, self.key_origin()?) {
-            (None, _) => auto_register::register_requester(&hub, &context).await?,
-            (Some(keys), KeyOrigin::Context(_))
-                if auto_register::is_agent_unknown(&hub, &keys).await? =>
-            {
+            (None, _) => register_requester(base, &context).await?,
+            (Some(keys), KeyOrigin::Context(_)) if is_agent_unknown(&api, &keys).await? => {
                 context.archive_key(&keys)?;
                 match context.load_key()? {
                     // Another command registered first.
                     Some(keys) => keys,
-                    None => {
-                        auto_register::register_requester(&Hub::new(hub.base())?, &context).await?
-                    }
+                    None => register_requester(base, &context).await?,
                 }
             }
             (Some(keys), _) => keys,
         };
-        Ok((hub.with_key(keys.key.reveal()), keys))
+        Ok((V1(api.0.with_key(keys.key.reveal())), keys))
     }
 
-    /// A client for the relay server, with the key.
-    pub async fn relay_server(&self, keys: Option<&KeyFile>) -> Result<Server, CliError> {
-        let server = Server::discover(self.hub_url(keys)).await?;
-        Ok(match keys {
-            Some(keys) => server.with_key(keys.key.clone()),
-            None => server,
-        })
+    /// A client for the relay server, with the caller's key if there is one.
+    pub async fn relay_server(&self) -> CliResult<Server> {
+        let keys = self.load_key()?;
+        let server = Server::discover(self.hub_url(keys.as_ref())).await?;
+        Ok(keys.map_or(server.clone(), |keys| server.with_key(keys.key)))
     }
 
     /// Runs a command and reports its error.
-    pub fn run(&self, work: impl Future<Output = Result<Exit, CliError>>) -> Exit {
+    pub fn run(&self, work: impl Future<Output = CliResult>) -> Exit {
         match runtime() {
             Err(error) => print_error(error),
             Ok(runtime) => runtime.block_on(work).unwrap_or_else(|cli_error| {
@@ -293,6 +279,63 @@ impl HubOptions {
 /// The value of a variable, unless it is empty.
 fn env_var(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+/// The maximum length of the login name part.
+const NAME_MAX: usize = 32;
+
+/// Registers the caller, saves the key, and reports it on standard error.
+async fn register_requester(base: &str, context: &Context) -> CliResult<KeyFile> {
+    // First of all: do not request a key that cannot be saved.
+    context.ensure_dir()?;
+    let name = login_name();
+    let registration = Registration::new(&name, generate_owner_name(&name)?);
+    let agent = registry::Server::new(base)?.register(&registration).await?;
+    let key = agent.key.ok_or_else(|| unreadable("no api_key"))?;
+    let new =
+        KeyFile { agent_id: Some(agent.agent_id.to_string()), ..KeyFile::from_key(key.reveal()) };
+    // Two first commands at once belong to one user: the key saved first is used.
+    let saved = context.save_key_if_none(&new)?;
+    let id = escape_line(saved.agent_id.as_deref().unwrap_or_default());
+    let context = context.name();
+    output::print_stderr(&format!(
+        "registered as {name} ({id}) at {base}; key saved in context {context}"
+    ));
+    Ok(saved)
+}
+
+/// Whether the hub does not know the agent of a saved key: it was reset, as `rialto dev` is at each
+/// start. A revoked key belongs to an agent that the hub knows.
+pub async fn is_agent_unknown(api: &V1, keys: &KeyFile) -> CliResult<bool> {
+    let (Err(CallError::Refused { status: 401, .. }), Some(id)) =
+        (api.me().await, keys.agent_id.as_deref())
+    else {
+        return Ok(false);
+    };
+    match Hub::new(api.0.base())?.get(&format!("/registry/agents/{}", encode_part(id))).await {
+        Ok(_) => Ok(false),
+        Err(CallError::Refused { status: 404, .. }) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The user's login name, as far as it is a valid agent name.
+fn login_name() -> String {
+    let set = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| std::env::var(name).ok());
+    clean_name(&set.unwrap_or_default())
+}
+
+fn clean_name(name: &str) -> String {
+    let fine = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
+    let plain: String = name.chars().filter(fine).take(NAME_MAX).collect();
+    if plain.is_empty() { "me".to_owned() } else { plain }
+}
+
+/// An account name for a new owner. Random digits keep equal names apart.
+pub fn generate_owner_name(name: &str) -> CliResult<String> {
+    let number = getrandom::u32()
+        .map_err(|error| CliError::no_randomness(error, "set the account with --owner"))?;
+    Ok(format!("{name}-{number:08x}"))
 }
 
 #[cfg(test)]
@@ -318,5 +361,13 @@ mod tests {
         assert_eq!(access.hub_url(Some(&keys)), "http://there");
         access.hub = Some("http://here".to_owned());
         assert_eq!(access.hub_url(Some(&keys)), "http://here");
+    }
+
+    #[test]
+    fn a_login_becomes_a_plain_name() {
+        assert_eq!(clean_name("alice"), "alice");
+        assert_eq!(clean_name("HOST\\al ice\n"), "HOSTalice");
+        assert_eq!(clean_name("яна"), "me");
+        assert_eq!(clean_name(&"x".repeat(99)).len(), NAME_MAX);
     }
 }

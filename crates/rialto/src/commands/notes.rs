@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::output::escape_line;
+use super::escape_line;
+use super::output::shorten;
 
 /// Characters of a value that are shown.
 const VALUE_MAX: usize = 48;
@@ -12,7 +13,7 @@ const VALUE_MAX: usize = 48;
 #[derive(Deserialize)]
 pub struct NoteRow {
     field: String,
-    fate: String,
+    pub fate: String,
     value: Option<Box<RawValue>>,
     to: Option<String>,
     becomes: Option<Box<RawValue>>,
@@ -36,12 +37,8 @@ impl NoteRow {
         let value = self.value.as_deref().map(short);
         match (&self.to, &self.why, value) {
             (Some(to), _, _) => {
-                let becomes = self.becomes.as_deref().map(short);
-                [Some(format!("→ {}", escape_line(to))), becomes]
-                    .into_iter()
-                    .flatten()
-                    .collect::<Vec<_>>()
-                    .join("  ")
+                let becomes = self.becomes.as_deref().map(|value| format!("  {}", short(value)));
+                format!("→ {}{}", escape_line(to), becomes.unwrap_or_default())
             }
             (None, Some(why), _) => escape_line(why),
             (None, None, value) => value.unwrap_or_default(),
@@ -51,11 +48,7 @@ impl NoteRow {
 
 /// A value on one short line.
 fn short(value: &RawValue) -> String {
-    let text = escape_line(value.get());
-    match text.char_indices().nth(VALUE_MAX) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
-    }
+    shorten(&escape_line(value.get()), VALUE_MAX)
 }
 
 #[cfg(test)]
@@ -69,10 +62,10 @@ mod tests {
             {"field":"/x","part":"extra","fate":"dropped","value":1,"why":"no\nplace"},
             {"field":"/time","part":"time","fate":"defaulted","value":1.50}]"#;
         let rows: Vec<NoteRow> = serde_json::from_str(notes).expect("notes");
-        let wanted = "  /job_id  renamed    → /id  \"b\"\n  \
+        let expected = "  /job_id  renamed    → /id  \"b\"\n  \
                       /x       dropped    no\\nplace\n  \
                       /time    defaulted  1.50";
-        assert_eq!(table(&rows), wanted);
+        assert_eq!(table(&rows), expected);
         assert_eq!(table(&[]), "");
     }
 

@@ -8,8 +8,7 @@ use rialto_hub::config::{ConfigErrors, LoadedConfig, Profile};
 use rialto_hub::shutdown::Shutdown;
 use rialto_hub::telemetry;
 
-use super::{output, print_error, runtime};
-use crate::exit::Exit;
+use super::{Exit, output, print_error, runtime};
 
 /// The variable for an operator key that is not created by the hub.
 const OPERATOR_KEY: &str = "RIALTO_OPERATOR_KEY";
@@ -17,9 +16,6 @@ const OPERATOR_KEY: &str = "RIALTO_OPERATOR_KEY";
 const HUB_SECRET: &str = "RIALTO_HUB_SECRET";
 
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  rialto serve\n  rialto serve --data /var/lib/rialto --listen 0.0.0.0:7425 --public-url https://hub.example\n  RIALTO_LEDGER__WELCOME_GRANT=10.00 rialto serve --config rialto.toml"
-)]
 pub struct Args {
     /// Configuration file; ./rialto.toml is read if it exists
     #[arg(long)]
@@ -42,37 +38,35 @@ pub fn run(args: Args) -> Exit {
     let address = (args.listen, args.public_url);
     let flags = match settings_from_flags(address, args.data.as_ref(), &args.set) {
         Ok(flags) => flags,
-        Err(error) => {
-            print_error(error);
-            return Exit::Usage;
-        }
+        Err(exit) => return exit,
     };
-    let source = ConfigSource { posture: Profile::Serve, file: args.config, flags, scratch: None };
+    let source = ConfigSource { profile: Profile::Serve, file: args.config, flags, scratch: None };
     run_hub(&source, |hub| {
-        let mut told = format!("rialto {} is listening on {}", env!("CARGO_PKG_VERSION"), hub.url);
+        let mut text = format!("rialto {} is listening on {}", env!("CARGO_PKG_VERSION"), hub.url);
         if let Some(key) = &hub.new_operator_key {
-            told.push_str(&format!("\noperator key (shown only once): {key}"));
+            text.push_str(&format!("\noperator key (shown only once): {key}"));
         }
         // The hub keeps running if standard output is closed.
-        let _ = output::print_line(&told);
+        output::print_data(&text);
     })
 }
 
-/// Converts flags to settings.
+/// Converts flags to settings; reports a wrong one.
 pub fn settings_from_flags(
     (listen, public_url): (Option<SocketAddr>, Option<String>),
     data: Option<&PathBuf>,
     set: &[String],
-) -> Result<Vec<(String, String)>, String> {
+) -> Result<Vec<(String, String)>, Exit> {
     let mut flags = Vec::new();
     flags.extend(listen.map(|address| ("http.listen".to_owned(), address.to_string())));
     flags.extend(public_url.map(|url| ("http.public_url".to_owned(), url)));
     flags.extend(data.map(|dir| ("data.dir".to_owned(), dir.display().to_string())));
     for pair in set {
         let Some((key, value)) = pair.split_once('=') else {
-            return Err(format!(
+            print_error(format!(
                 "--set takes key=value, like --set limits.writes_per_minute=0, not {pair}"
             ));
+            return Err(Exit::Usage);
         };
         flags.push((key.to_owned(), value.to_owned()));
     }
@@ -81,7 +75,7 @@ pub fn settings_from_flags(
 
 /// Sources of a hub's configuration, at the start and at each reload.
 pub struct ConfigSource {
-    pub posture: Profile,
+    pub profile: Profile,
     pub file: Option<PathBuf>,
     pub flags: Vec<(String, String)>,
     /// A temporary data directory that overrides the setting.
@@ -93,7 +87,7 @@ impl ConfigSource {
         let flags: Vec<(&str, String)> =
             self.flags.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
         let mut loaded =
-            LoadedConfig::load(self.posture, self.file.as_deref(), std::env::vars(), &flags)?;
+            LoadedConfig::load(self.profile, self.file.as_deref(), std::env::vars(), &flags)?;
         if let Some(scratch) = &self.scratch {
             loaded.config.data.dir.clone_from(scratch);
         }
@@ -117,8 +111,7 @@ impl ConfigSource {
 /// The settings that are not defaults, with their origins.
 fn describe_settings(loaded: &LoadedConfig) -> String {
     let rows = loaded.settings().iter().filter(|row| !row.origin.starts_with("default"));
-    let told: Vec<String> = rows.map(|row| format!("{} ({})", row.key, row.origin)).collect();
-    told.join(", ")
+    rows.map(|row| format!("{} ({})", row.key, row.origin)).collect::<Vec<_>>().join(", ")
 }
 
 /// Reloads the configuration at each SIGHUP. Settings that can change without a restart take
@@ -133,9 +126,9 @@ async fn reload_on_hangup(
     while hangup.recv().await.is_some() {
         match source.read() {
             Ok(new) => {
-                let (taken, waiting) = reload.apply(&loaded, &new);
+                let (taken, needs_restart) = reload.apply(&loaded, &new);
                 telemetry::set_log_level(new.config.log.level);
-                let (taken, needs_restart) = (taken.join(", "), waiting.join(", "));
+                let (taken, needs_restart) = (taken.join(", "), needs_restart.join(", "));
                 tracing::info!(taken, needs_restart, "configuration reloaded");
                 loaded = new;
             }
@@ -183,7 +176,7 @@ pub fn run_hub(source: &ConfigSource, greet: impl FnOnce(&Hub)) -> Exit {
             }
         }
         #[cfg(not(unix))]
-        run_hub.run(&shutdown).await
+        hub.run(&shutdown).await
     });
     // Remaining streams and deliveries need not be waited for.
     runtime.shutdown_background();

@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::output;
+use super::{Exit, output};
 
 /// Between two columns.
 const GAP: &str = "  ";
@@ -74,15 +74,9 @@ impl Column {
     }
 }
 
-impl From<&'static str> for Column {
-    fn from(heading: &'static str) -> Self {
-        Self::text(heading)
-    }
-}
-
 impl Table {
-    pub fn new(columns: impl IntoIterator<Item = impl Into<Column>>) -> Self {
-        Self { columns: columns.into_iter().map(Into::into).collect(), rows: Vec::new() }
+    pub fn new(columns: impl Into<Vec<Column>>) -> Self {
+        Self { columns: columns.into(), rows: Vec::new() }
     }
 
     /// Adds a row, one text per column; an empty text is shown as a dash.
@@ -93,8 +87,9 @@ impl Table {
     }
 
     /// Prints the table, as wide as the terminal. A closed pipe is not an error.
-    pub fn print(&self) {
+    pub fn print(&self) -> Exit {
         let _ = self.lines(width()).iter().try_for_each(|line| output::print_line(line));
+        Exit::Ok
     }
 
     /// The lines, at most `width` columns wide where possible.
@@ -198,18 +193,8 @@ fn width() -> Option<usize> {
     if !io::stdout().is_terminal() {
         return None;
     }
-    let said = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    said.or_else(terminal_width).filter(|width| *width > 0)
-}
-
-#[cfg(unix)]
-fn terminal_width() -> Option<usize> {
-    rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col))
-}
-
-#[cfg(not(unix))]
-fn seen() -> Option<usize> {
-    None
+    let set = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    set.or_else(|| output::terminal_width(io::stdout())).filter(|width| *width > 0)
 }
 
 /// Asserts that a table fits 80 columns and keeps its headings.
@@ -238,13 +223,13 @@ mod tests {
 
     #[test]
     fn columns_stand_below_each_other_and_nothing_is_cut_without_need() {
-        let wanted = [
+        let expected = [
             "ID  NAME                PRICE",
             "17  a rather long name   0.05",
             "9   -                   12.50",
         ];
-        assert_eq!(table().lines(None), wanted);
-        assert_eq!(table().lines(Some(80)), wanted);
+        assert_eq!(table().lines(None), expected);
+        assert_eq!(table().lines(Some(80)), expected);
     }
 
     #[test]

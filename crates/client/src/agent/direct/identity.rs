@@ -23,10 +23,10 @@ pub struct PeerIdentity {
 impl PeerIdentity {
     /// An identity from a name and the seed of the key. The id is derived from the key.
     pub fn new(name: impl Into<String>, seed: &Seed) -> Self {
-        let signs = agora::Identity::new(seed);
-        let digest = Digest::of(&[b"rialto direct agent", signs.did().as_bytes()]);
+        let signer = agora::Identity::new(seed);
+        let digest = Digest::of(&[b"rialto direct agent", signer.did().as_bytes()]);
         let id = Builder::from_random_bytes(digest.0).into_uuid();
-        Self { name: name.into(), id, signer: signs, callback_origins: Vec::new() }
+        Self { name: name.into(), id, signer, callback_origins: Vec::new() }
     }
 
     /// The identity stored in a state directory. The agent's own hub may always be called back;
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hub_of_an_agent_may_be_called_back_and_nobody_else_unasked() {
+    fn the_hub_of_an_agent_may_be_called_back_and_no_other_origin() {
         let dir = tempfile::tempdir().expect("a directory");
         let state_dir = StateDir::open(dir.path()).expect("free");
         let hub = Hub::new("https://hub.example/below/").expect("a client");

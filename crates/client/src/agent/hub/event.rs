@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::agent::outcome::Outcome;
+use crate::agent::job::Outcome;
 use crate::call::CallError;
 
 /// Receives the events.
@@ -98,10 +98,10 @@ pub enum AgentEvent {
 
 impl AgentEvent {
     /// Something failed and is retried.
-    pub(in crate::agent) fn from_error(what: &'static str, error: &CallError) -> Self {
-        match error.is_suspended() {
-            true => Self::Suspended,
-            false => Self::Retrying { action: what, why: error.to_string() },
+    pub(in crate::agent) fn from_error(action: &'static str, error: &CallError) -> Self {
+        if error.is_suspended() {
+            return Self::Suspended;
         }
+        Self::Retrying { action, why: error.to_string() }
     }
 }

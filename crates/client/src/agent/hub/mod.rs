@@ -1,47 +1,45 @@
-//! The worker loop at a hub: register, poll for work, report results, unregister.
+//! The worker at a hub: go online, poll for work, report results, unregister.
 //!
-//! A [`HubWorker`] polls the hub for work and does it with a [`Handlers`]. Each job is written to disk
-//! before it starts, and its outcome before it is reported. So the program can be killed at any
-//! time and continues after a restart. The hub accepts one outcome per assignment.
+//! A [`HubWorker`] polls the hub for work and does it with [`Handlers`]. Each job is written to
+//! disk before it starts, and its outcome before it is reported. So the program can be killed at
+//! any time and continues after a restart. The hub accepts one outcome per assignment.
 
-mod availability;
-mod dispatcher;
+mod calls;
 mod event;
-mod lifecycle;
-mod offers;
-mod register;
-mod report;
-mod wire;
+mod source;
 
+use std::convert::Infallible;
 use std::future::Future;
-use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::FutureExt;
+use futures_util::StreamExt;
+use futures_util::stream;
+use serde::Deserialize;
 use tokio::time::{Instant, sleep};
 
 use super::handlers::Handlers;
 use super::record::JobRecords;
 use crate::call::{CallError, Hub};
-use crate::retry::{RetryPolicy, random};
-use dispatcher::Dispatcher;
+use crate::notice_stream::NoticeStream;
+use crate::worker::{self, Tasks, retry_until_answered};
+use calls::{KnownAssignments, WorkResponse, until_answered};
+use source::{HubEvent, HubSource};
+
+pub use calls::{AgentRegistration, RegistrationResponse, register_agent};
+pub(super) use calls::{check_instance, retry_delay};
 pub use event::{AgentEvent, EventCallback};
-pub use register::{AgentRegistration, RegistrationResponse, register_agent};
-pub(super) use report::{is_retryable, retry_delay};
-pub(super) use wire::check_instance;
-use wire::{KnownAssignments, WorkResponse};
 
 /// How long a poll for work waits, in seconds.
 const WAIT: u32 = 25;
 /// The delay before the next poll after an immediate response without changes. A hub that supports
 /// the wait never sends one.
 const IDLE_PAUSE: Duration = Duration::from_secs(1);
-/// The backoff when the hub cannot be reached. Retries never stop.
-pub(super) const RETRY: RetryPolicy = RetryPolicy {
-    max_attempts: u32::MAX,
-    initial_delay: Duration::from_millis(200),
-    max_delay: Duration::from_secs(5),
-};
+/// How long a change of availability must last before it is reported; most jobs take less.
+const DEBOUNCE: Duration = Duration::from_secs(1);
+/// The notice that a requester wants offers for a job.
+const OFFERS_WANTED: &str = "offers_wanted";
+/// A message to the agent. This program cannot read it, but the agent's operator can.
+const MESSAGE: &str = "message";
 
 /// The worker of one agent at a hub.
 pub struct HubWorker {
@@ -57,22 +55,14 @@ pub struct HubWorker {
 
 impl HubWorker {
     /// A worker with its key, its handlers and its job records.
-    pub fn new(hub: Hub, workshop: Handlers, records: JobRecords, tell: EventCallback) -> Self {
-        let (greeting, instance) = (None, None);
-        Self {
-            hub,
-            handlers: workshop,
-            records,
-            on_event: tell,
-            start_event: greeting,
-            instance,
-            idle_pause: IDLE_PAUSE,
-        }
+    pub fn new(hub: Hub, handlers: Handlers, records: JobRecords, on_event: EventCallback) -> Self {
+        let (start_event, instance, idle_pause) = (None, None, IDLE_PAUSE);
+        Self { hub, handlers, records, on_event, start_event, instance, idle_pause }
     }
 
     /// Sets the event to emit once the hub lists the agent.
-    pub fn start_event(mut self, told: AgentEvent) -> Self {
-        self.start_event = Some(told);
+    pub fn start_event(mut self, event: AgentEvent) -> Self {
+        self.start_event = Some(event);
         self
     }
 
@@ -93,99 +83,129 @@ impl HubWorker {
     /// Works until `stop`, or until the hub no longer knows the agent. Then finishes what can be
     /// finished soon, returns the rest, and unregisters, all within five seconds.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), CallError> {
-        let (hub, tell) = (self.hub.clone(), self.on_event.clone());
         let known = KnownAssignments::default();
-        let mut agent_state = Dispatcher::new(
-            hub.clone(),
-            self.handlers.clone(),
-            self.records.clone(),
-            known.clone(),
-            tell.clone(),
-        );
-        // A shutdown does not wait for a slow response of the hub.
-        let ended = tokio::select! {
-            biased;
-            () = stop => Ok(()),
-            error = self.run_until_refused(&mut agent_state, &known) => Err(error),
-        };
-        match ended {
-            Ok(()) => {
-                lifecycle::go_offline(&hub, &self.handlers, self.instance.as_deref(), agent_state)
-                    .await
-            }
-            // A hub that no longer knows the agent needs no report.
-            Err(_) => drop(agent_state.abort_all().await),
-        }
-        ended
+        let source = HubSource::new(&self, known.clone());
+        let online = stream::once(async { self.go_online().await.map(|()| HubEvent::Online) });
+        let poller = WorkPoller { worker: &self, known, is_immediate: false };
+        let work = stream::unfold(poller, |mut poller| async {
+            Some((poller.next().await.map(HubEvent::Work), poller))
+        });
+        // These run beside the polls, and bring no work.
+        let duties = stream::once(async {
+            tokio::join!(self.answer_offer_requests(), self.report_availability());
+        });
+        let duties = duties.filter_map(|()| std::future::ready(None));
+        let events = online.chain(stream::select(work, duties));
+        worker::run(source, Tasks::default(), events, stop).await
     }
 
-    /// Works until the hub refuses permanently.
-    async fn run_until_refused(
-        &self,
-        agent_state: &mut Dispatcher,
-        known: &KnownAssignments,
-    ) -> CallError {
-        let Self { hub, handlers: workshop, on_event: tell, .. } = self;
-        if let Err(error) = lifecycle::go_online(hub, tell).await {
-            return error;
-        }
-        if let Some(told) = &self.start_event {
-            tell(told.clone());
-        }
-        agent_state.recover();
-        let mut prices = pin!(offers::answer_offer_requests(hub, workshop, tell).fuse());
-        let mut availability = pin!(availability::report_availability(hub, workshop, tell).fuse());
-        let instance = self.instance.as_deref();
-        let mut asking = Box::pin(poll_work(hub, instance, known, tell, Duration::ZERO));
-        let mut asked = Instant::now();
+    /// Reports the agent as online; retries until the hub accepts it.
+    async fn go_online(&self) -> Result<(), CallError> {
+        let call = || calls::set_status(&self.hub, "online");
+        until_answered("cannot go online", &self.on_event, call).await
+    }
+
+    /// Reports whether the agent is full or has capacity again, until the hub refuses permanently.
+    async fn report_availability(&self) {
+        let mut full = self.handlers.watch_full();
+        let mut reported = false;
         loop {
-            tokio::select! {
-                Some(()) = agent_state.next_finished() => {}
-                () = &mut prices => {}
-                () = &mut availability => {}
-                work = &mut asking => match work {
-                    Ok(work) => {
-                        // An immediate response without changes would repeat.
-                        let is_idle = !agent_state.handle_work(work) && asked.elapsed() < IDLE_PAUSE;
-                        let pause = if is_idle { self.idle_pause } else { Duration::ZERO };
-                        asking.set(poll_work(hub, instance, known, tell, pause));
-                        asked = Instant::now() + pause;
+            let is_full = *full.borrow_and_update();
+            if is_full == reported {
+                // The handlers hold the sender, so the channel cannot be closed.
+                let _ = full.changed().await;
+                sleep(DEBOUNCE).await;
+                continue;
+            }
+            // The availability may change again while the hub cannot be reached.
+            let call = || {
+                let is_full = *full.borrow();
+                async move {
+                    if is_full == reported {
+                        return Ok(is_full);
                     }
-                    Err(error) => return error,
-                },
-            }
-        }
-    }
-}
-
-/// Polls for work until the hub responds, starting after a delay.
-async fn poll_work(
-    hub: &Hub,
-    instance: Option<&str>,
-    known: &KnownAssignments,
-    tell: &EventCallback,
-    pause_first: Duration,
-) -> Result<WorkResponse, CallError> {
-    sleep(pause_first).await;
-    let mut failures = 0;
-    loop {
-        match wire::fetch_work(hub, instance, known, WAIT).await {
-            Err(error) if is_retryable(&error) => {
-                failures += 1;
-                tell(AgentEvent::from_error("cannot poll for work", &error));
-                sleep(retry_delay(&error, failures)).await;
-            }
-            answer => {
-                if failures > 0 && answer.is_ok() {
-                    tell(AgentEvent::Recovered);
+                    let status = if is_full { "busy" } else { "online" };
+                    calls::set_status(&self.hub, status).await.map(|()| is_full)
                 }
-                return answer;
+            };
+            match until_answered("cannot report availability", &self.on_event, call).await {
+                Ok(is_full) => reported = is_full,
+                Err(_) => return,
             }
+        }
+    }
+
+    /// Reads the inbox and sends offers until the hub no longer knows the agent.
+    async fn answer_offer_requests(&self) {
+        let open = || NoticeStream::open(&self.hub);
+        while let Ok(mut inbox) = retry_until_answered(retry_delay, |_| {}, open).await {
+            match self.read_inbox(&mut inbox).await {
+                // An agent that was suspended continues after its last acknowledgement.
+                Err(error) if retry_delay(&error, 1).is_some() => {}
+                _ => return,
+            }
+        }
+    }
+
+    /// Reads the inbox until an error.
+    async fn read_inbox(&self, inbox: &mut NoticeStream) -> Result<Infallible, CallError> {
+        // Messages stay in the inbox for the operator, so nothing after the first message is
+        // acknowledged.
+        let mut has_message = false;
+        loop {
+            let notice = inbox.next().await?;
+            if notice.kind == OFFERS_WANTED {
+                self.answer_offer_request(&notice.data).await;
+            }
+            has_message |= notice.kind == MESSAGE;
+            if !has_message {
+                inbox.ack(notice.position).await?;
+            }
+        }
+    }
+
+    /// Sends an offer, and ignores requests that this agent cannot do. Retries until the hub
+    /// accepts the offer, because one is requested only once.
+    async fn answer_offer_request(&self, notice: &str) {
+        #[derive(Deserialize)]
+        struct OffersWanted {
+            job: String,
+        }
+        let Ok(OffersWanted { job }) = serde_json::from_str(notice) else { return };
+        let call = || calls::send_offer(&self.hub, &self.handlers, &job);
+        if let Ok(Some(price)) = until_answered("cannot send an offer", &self.on_event, call).await
+        {
+            (self.on_event)(AgentEvent::OfferSent { job, price });
         }
     }
 }
 
-/// The delay after this many failures.
-fn backoff(failures: u32) -> Duration {
-    RETRY.backoff(failures, random())
+/// Polls for work.
+struct WorkPoller<'a> {
+    worker: &'a HubWorker,
+    known: KnownAssignments,
+    /// Whether the hub answered the last poll without waiting.
+    is_immediate: bool,
+}
+
+impl WorkPoller<'_> {
+    /// Polls until the hub answers.
+    async fn next(&mut self) -> Result<WorkResponse, CallError> {
+        let HubWorker { hub, instance, on_event, idle_pause, .. } = self.worker;
+        // An immediate response without changes would repeat.
+        if !self.known.take_changed() && self.is_immediate {
+            sleep(*idle_pause).await;
+        }
+        let (polled_at, mut attempts) = (Instant::now(), 0_u32);
+        let response = until_answered("cannot poll for work", on_event, || {
+            attempts += 1;
+            calls::fetch_work(hub, instance.as_deref(), &self.known, WAIT)
+        });
+        let response = response.await?;
+        if attempts > 1 {
+            on_event(AgentEvent::Recovered);
+        }
+        self.is_immediate = polled_at.elapsed() < IDLE_PAUSE;
+        Ok(response)
+    }
 }

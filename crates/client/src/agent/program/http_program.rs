@@ -10,8 +10,7 @@ use url::Url;
 use super::{OUTPUT_MAX, outcome_of_output, reason, too_long};
 use crate::agent::handler::Handler;
 use crate::agent::handlers::time_limit_message;
-use crate::agent::job::Job;
-use crate::agent::outcome::Outcome;
+use crate::agent::job::{Job, Outcome};
 use crate::call::CallError;
 use crate::origin_client::{self, parse_http_url};
 

@@ -6,9 +6,11 @@
 mod environment;
 mod exec;
 mod http_program;
-mod lines;
+mod pending;
 mod persistent;
 mod process_group;
+mod run;
+mod running;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -25,7 +27,7 @@ pub use tail::LogSink;
 
 use serde_json::Value;
 
-use super::outcome::{OUTPUT_MAX, Outcome};
+use super::job::{OUTPUT_MAX, Outcome};
 
 /// Maximum log size of one job, in bytes.
 const LOG_MAX: u64 = 16 << 20;

@@ -1,4 +1,5 @@
-//! The idempotency cache of a peer: messages received within the time window, and their answers.
+//! The idempotency cache of a peer: messages received within the time window, and their answers,
+//! with their notes in the journal.
 //!
 //! The fact that a message came must be kept while the message could come again. So when the cache
 //! is full, new messages are refused. Answers may be evicted, oldest first; a repeat then gets an
@@ -9,10 +10,13 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use rialto_core::alias::Digest;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::kit::ed25519::PublicKey;
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::agent::direct::request_key::RequestKey;
+use super::offers::{OfferRecord, Offers};
 use crate::http_server::HttpResponse;
+use crate::worker::journal::Entry;
+use crate::worker::request_log::{Fingerprint, RequestKey};
 
 /// Maximum number of messages, in total and per sender.
 const MESSAGES_MAX: usize = 10_000;
@@ -23,11 +27,10 @@ const BYTES_PER_SENDER_MAX: usize = BYTES_MAX / 8;
 /// Maximum number of ids of REQUESTs and ACCEPTs that stay used after their messages have expired.
 const SPENT_MAX: usize = 100_000;
 
-/// Identifies a message and its content.
+/// Identifies a message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fingerprint {
-    pub(super) key: RequestKey,
-    pub(super) content: Digest,
+pub(super) struct MessageRef {
+    pub(super) fingerprint: Fingerprint,
     pub(super) sender: PublicKey,
     /// Whether a repeat would execute something twice.
     pub(super) is_order: bool,
@@ -53,10 +56,6 @@ pub(super) struct IdempotencyCache {
     window: Millis,
     messages: HashMap<RequestKey, IdempotencyRecord>,
     oldest_first: VecDeque<(Timestamp, RequestKey)>,
-    /// Messages with an answer, oldest first.
-    answered: VecDeque<RequestKey>,
-    bytes: usize,
-    senders: HashMap<PublicKey, SenderUsage>,
     /// Used ids of expired messages, so that a message signed again under one is refused.
     spent: HashSet<RequestKey>,
     spent_first: VecDeque<RequestKey>,
@@ -68,6 +67,7 @@ struct IdempotencyRecord {
     /// `None` for a message of an earlier run of this program.
     sender: Option<PublicKey>,
     is_order: bool,
+    /// The size of its answer; 0 if there is none.
     bytes: usize,
     answer: AnswerState,
 }
@@ -75,181 +75,183 @@ struct IdempotencyRecord {
 #[derive(Debug)]
 enum AnswerState {
     Available(watch::Receiver<Option<HttpResponse>>),
-    Forgotten,
+    Evicted,
     /// An earlier run of this program started it and did not finish.
     Interrupted,
 }
 
-/// How much of the cache one sender uses.
-#[derive(Debug, Default)]
-struct SenderUsage {
-    messages: usize,
-    bytes: usize,
-}
-
 impl IdempotencyCache {
-    pub(super) fn new(window: Millis) -> Self {
+    fn new(window: Millis) -> Self {
         Self {
             window,
             messages: HashMap::new(),
             oldest_first: VecDeque::new(),
-            answered: VecDeque::new(),
-            bytes: 0,
-            senders: HashMap::new(),
             spent: HashSet::new(),
             spent_first: VecDeque::new(),
         }
     }
 
     /// Registers a message whose signature was just verified.
-    pub(super) fn register(&mut self, name: Fingerprint, now: Timestamp) -> Lookup {
+    pub(super) fn register(&mut self, message: MessageRef, now: Timestamp) -> Lookup {
         self.forget(now);
-        let Fingerprint { key: scope, content, sender, is_order } = name;
-        match self.messages.get(&scope) {
+        let MessageRef { fingerprint: Fingerprint { key, content }, sender, is_order } = message;
+        match self.messages.get(&key) {
             Some(message) if message.content != content => return Lookup::Conflict,
             Some(IdempotencyRecord { answer: AnswerState::Available(answer), .. }) => {
                 return Lookup::Repeat(answer.clone());
             }
-            Some(IdempotencyRecord { answer: AnswerState::Forgotten, .. }) => {
+            Some(IdempotencyRecord { answer: AnswerState::Evicted, .. }) => {
                 return Lookup::Evicted;
             }
-            Some(IdempotencyRecord { answer: AnswerState::Interrupted, .. }) => self.remove(scope),
-            None if self.spent.contains(&scope) => return Lookup::Conflict,
+            Some(IdempotencyRecord { answer: AnswerState::Interrupted, .. }) => self.remove(key),
+            None if self.spent.contains(&key) => return Lookup::Conflict,
             None => {}
         }
-        let of_one = self.senders.get(&sender).map_or(0, |share| share.messages);
-        if self.messages.len() >= MESSAGES_MAX || of_one >= MESSAGES_PER_SENDER_MAX {
+        let from_sender =
+            self.messages.values().filter(|message| message.sender == Some(sender)).count();
+        if self.messages.len() >= MESSAGES_MAX || from_sender >= MESSAGES_PER_SENDER_MAX {
             return Lookup::Full;
         }
-        let (tell, answer) = watch::channel(None);
-        self.senders.entry(sender).or_default().messages += 1;
+        let (answer_sender, answer) = watch::channel(None);
         let answer = AnswerState::Available(answer);
-        let message =
+        let record =
             IdempotencyRecord { content, sender: Some(sender), is_order, bytes: 0, answer };
-        self.insert(scope, message, self.fresh_until(now));
-        Lookup::New(tell)
-    }
-
-    /// Restores a message of an earlier run, with its time and its answer, if there was one.
-    pub(super) fn restore(
-        &mut self,
-        scope: RequestKey,
-        content: Digest,
-        since: Timestamp,
-        answer: RestoredAnswer,
-    ) {
-        let answer = match answer {
-            RestoredAnswer::Answer(answer) => {
-                AnswerState::Available(watch::channel(Some(answer)).1)
-            }
-            RestoredAnswer::Forgotten => AnswerState::Forgotten,
-            RestoredAnswer::Left => AnswerState::Interrupted,
-        };
-        let message = IdempotencyRecord { content, sender: None, is_order: true, bytes: 0, answer };
-        self.insert(scope, message, self.fresh_until(since));
+        self.insert(key, record, now);
+        Lookup::New(answer_sender)
     }
 
     /// Records the size of a message's answer.
-    pub(super) fn record_answer(&mut self, scope: RequestKey, bytes: usize) {
-        let Some(message) = self.messages.get_mut(&scope) else { return };
+    pub(super) fn record_answer(&mut self, key: RequestKey, bytes: usize) {
+        let Some(message) = self.messages.get_mut(&key) else { return };
         message.bytes = bytes;
         let sender = message.sender;
-        self.answered.push_back(scope);
-        self.bytes += bytes;
-        if let Some(share) = sender.and_then(|key| self.senders.get_mut(&key)) {
-            share.bytes += bytes;
+        self.evict_answers(BYTES_PER_SENDER_MAX, |message| message.sender == sender);
+        self.evict_answers(BYTES_MAX, |_| true);
+    }
+
+    /// Evicts the oldest answers until those that count have at most so many bytes.
+    fn evict_answers(&mut self, max: usize, counts: impl Fn(&IdempotencyRecord) -> bool) {
+        let counted = self.messages.values().filter(|message| counts(message));
+        let mut bytes: usize = counted.map(|message| message.bytes).sum();
+        for (_, key) in &self.oldest_first {
+            if bytes <= max {
+                return;
+            }
+            if let Some(message) = self.messages.get_mut(key)
+                && message.bytes > 0
+                && counts(message)
+            {
+                bytes -= std::mem::take(&mut message.bytes);
+                message.answer = AnswerState::Evicted;
+            }
         }
-        let of_one = |memory: &Self| {
-            sender.and_then(|key| memory.senders.get(&key)).map_or(0, |share| share.bytes)
-        };
-        while of_one(self) > BYTES_PER_SENDER_MAX {
-            let theirs =
-                |scope: &RequestKey| self.messages.get(scope).is_some_and(|m| m.sender == sender);
-            let Some(at) = self.answered.iter().position(theirs) else { break };
-            self.drop_answer(at);
-        }
-        while self.bytes > BYTES_MAX && !self.answered.is_empty() {
-            self.drop_answer(0);
-        }
     }
 
-    /// Removes a message that was answered with "retry later", so that it can be sent again.
-    pub(super) fn allow_again(&mut self, scope: RequestKey) {
-        self.remove(scope);
+    fn insert(&mut self, key: RequestKey, record: IdempotencyRecord, since: Timestamp) {
+        self.messages.insert(key, record);
+        // An envelope may be one window ahead, and is then fresh for two.
+        let fresh_until = since.plus(Millis(self.window.0.saturating_mul(2)));
+        self.oldest_first.push_back((fresh_until, key));
     }
 
-    /// An envelope may be one window ahead, and is then fresh for two.
-    fn fresh_until(&self, now: Timestamp) -> Timestamp {
-        now.plus(Millis(self.window.0.saturating_mul(2)))
-    }
-
-    fn insert(&mut self, scope: RequestKey, message: IdempotencyRecord, until: Timestamp) {
-        self.messages.insert(scope, message);
-        self.oldest_first.push_back((until, scope));
-    }
-
-    /// Removes every trace: a leftover would expire the next message with this key too early.
-    fn remove(&mut self, scope: RequestKey) {
-        self.oldest_first.retain(|(_, other)| *other != scope);
-        self.drop_message(scope);
+    /// Removes a message, so that it can be sent again. No trace is left: it would expire the next
+    /// message with this key too early.
+    pub(super) fn remove(&mut self, key: RequestKey) {
+        self.oldest_first.retain(|(_, other)| *other != key);
+        self.messages.remove(&key);
     }
 
     fn forget(&mut self, now: Timestamp) {
         while let Some((until, _)) = self.oldest_first.front()
             && *until < now
-            && let Some((_, scope)) = self.oldest_first.pop_front()
+            && let Some((_, key)) = self.oldest_first.pop_front()
         {
-            if self.drop_message(scope) {
-                self.spend(scope);
+            if self.messages.remove(&key).is_some_and(|message| message.is_order) {
+                self.spend(key);
             }
         }
     }
 
-    /// Returns whether it was a REQUEST or ACCEPT.
-    fn drop_message(&mut self, scope: RequestKey) -> bool {
-        if let Some(at) = self.answered.iter().position(|other| *other == scope) {
-            self.drop_answer(at);
-        }
-        let Some(message) = self.messages.remove(&scope) else { return false };
-        if let Some(sender) = message.sender
-            && let Some(share) = self.senders.get_mut(&sender)
-        {
-            share.messages = share.messages.saturating_sub(1);
-            if share.messages == 0 {
-                self.senders.remove(&sender);
-            }
-        }
-        message.is_order
-    }
-
-    fn drop_answer(&mut self, at: usize) {
-        let scope = self.answered.remove(at);
-        let Some(message) = scope.and_then(|scope| self.messages.get_mut(&scope)) else { return };
-        let bytes = std::mem::take(&mut message.bytes);
-        message.answer = AnswerState::Forgotten;
-        self.bytes -= bytes;
-        if let Some(share) = message.sender.and_then(|key| self.senders.get_mut(&key)) {
-            share.bytes -= bytes;
-        }
-    }
-
-    fn spend(&mut self, scope: RequestKey) {
+    fn spend(&mut self, key: RequestKey) {
         if self.spent_first.len() >= SPENT_MAX
             && let Some(oldest) = self.spent_first.pop_front()
         {
             self.spent.remove(&oldest);
         }
-        if self.spent.insert(scope) {
-            self.spent_first.push_back(scope);
+        if self.spent.insert(key) {
+            self.spent_first.push_back(key);
         }
     }
 }
 
-/// What an earlier run of this program did with a message.
-pub(super) enum RestoredAnswer {
-    Answer(HttpResponse),
-    Forgotten,
-    Left,
+/// The journal's note of a request.
+#[derive(Default, Serialize, Deserialize)]
+struct Note {
+    answer: Option<SavedAnswer>,
+    /// The offer that was made.
+    offer: Option<OfferRecord>,
+    /// The offer that was accepted.
+    takes: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedAnswer {
+    status: u16,
+    body: String,
+    retry_after_seconds: Option<u32>,
+}
+
+/// The journal entry for a request that starts, or for one that was answered. It accepts the offer
+/// `takes`, or made `offer`.
+pub(super) fn journal_entry(
+    fingerprint: Fingerprint,
+    received_at: Timestamp,
+    takes: Option<&str>,
+    answer: Option<&HttpResponse>,
+    offer: Option<OfferRecord>,
+) -> Entry {
+    let answer = answer.map(|answer| SavedAnswer {
+        status: answer.status,
+        body: String::from_utf8_lossy(&answer.body).into_owned(),
+        retry_after_seconds: answer.retry_after_seconds,
+    });
+    let is_finished = answer.is_some();
+    let note = Note { answer, offer, takes: takes.map(str::to_owned) };
+    fingerprint.entry(received_at, is_finished, serde_json::to_string(&note).ok())
+}
+
+/// Restores the idempotency cache and the offers of an earlier run of this program.
+pub(super) fn restore(entries: &[Entry], window: Millis) -> (IdempotencyCache, Offers) {
+    let (mut cache, mut offers) = (IdempotencyCache::new(window), Offers::default());
+    let mut accepted = Vec::new();
+    for entry in entries {
+        let note = entry.note.as_deref().and_then(|note| serde_json::from_str(note).ok());
+        let Note { answer, offer, takes } = note.unwrap_or_default();
+        if let Some(offer) = offer {
+            offers.restore(offer);
+        }
+        accepted.extend(takes.map(|id| (id, entry.is_finished)));
+        let state = match answer {
+            Some(SavedAnswer { status, body, retry_after_seconds }) => {
+                let answer =
+                    HttpResponse { retry_after_seconds, ..HttpResponse::new(status, body) };
+                AnswerState::Available(watch::channel(Some(answer)).1)
+            }
+            None if entry.is_finished => AnswerState::Evicted,
+            None => AnswerState::Interrupted,
+        };
+        let Fingerprint { key, content } = entry.fingerprint();
+        let bytes = if matches!(state, AnswerState::Available(_)) { entry.bytes() } else { 0 };
+        let record =
+            IdempotencyRecord { content, sender: None, is_order: true, bytes, answer: state };
+        cache.insert(key, record, entry.received_at());
+    }
+    cache.evict_answers(BYTES_MAX, |_| true);
+    // Restored last: whatever the order of entries, an offer is made before it is accepted.
+    for (id, is_finished) in accepted {
+        offers.restore_accepted(&id, is_finished);
+    }
+    (cache, offers)
 }
 
 #[cfg(test)]
@@ -258,72 +260,72 @@ mod tests {
 
     const WINDOW: Millis = Millis::seconds(60);
 
-    fn name(sender: u8, id: &str, content: u8) -> Fingerprint {
-        Fingerprint {
-            key: RequestKey::new("agora", &sender.to_string(), id),
-            content: Digest([content; 16]),
-            sender: PublicKey::from_bytes([sender; 32]),
-            is_order: false,
-        }
+    fn message(sender: u8, id: &str, content: u8) -> MessageRef {
+        let key = RequestKey::new("agora", &sender.to_string(), id);
+        let fingerprint = Fingerprint { key, content: Digest([content; 16]) };
+        let sender = PublicKey::from_bytes([sender; 32]);
+        MessageRef { fingerprint, sender, is_order: false }
     }
 
     #[test]
-    fn a_name_means_one_thing_for_as_long_as_it_could_be_fresh() {
-        let mut memory = IdempotencyCache::new(WINDOW);
-        let mut meet = |content: u8, now| memory.register(name(1, "a", content), Timestamp(now));
-        assert!(matches!(meet(1, 0), Lookup::New(_)));
-        assert!(matches!(meet(1, 120_000), Lookup::Repeat(_)));
-        assert!(matches!(meet(2, 120_000), Lookup::Conflict));
-        assert!(matches!(meet(2, 120_001), Lookup::New(_)));
+    fn an_id_means_one_message_for_as_long_as_it_could_be_fresh() {
+        let mut cache = IdempotencyCache::new(WINDOW);
+        let mut register =
+            |content: u8, now| cache.register(message(1, "a", content), Timestamp(now));
+        assert!(matches!(register(1, 0), Lookup::New(_)));
+        assert!(matches!(register(1, 120_000), Lookup::Repeat(_)));
+        assert!(matches!(register(2, 120_000), Lookup::Conflict));
+        assert!(matches!(register(2, 120_001), Lookup::New(_)));
     }
 
     #[test]
-    fn what_was_allowed_again_is_remembered_for_as_long_as_anything_else() {
-        let mut memory = IdempotencyCache::new(WINDOW);
-        let a = name(1, "a", 1);
-        assert!(matches!(memory.register(a, Timestamp(0)), Lookup::New(_)));
-        memory.allow_again(a.key);
-        assert!(matches!(memory.register(a, Timestamp(50_000)), Lookup::New(_)));
+    fn a_message_that_may_be_sent_again_is_then_known_for_as_long_as_any_other() {
+        let mut cache = IdempotencyCache::new(WINDOW);
+        let a = message(1, "a", 1);
+        assert!(matches!(cache.register(a, Timestamp(0)), Lookup::New(_)));
+        cache.remove(a.fingerprint.key);
+        assert!(matches!(cache.register(a, Timestamp(50_000)), Lookup::New(_)));
         // The first registration would have expired by now; the second has not.
-        assert!(matches!(memory.register(a, Timestamp(130_000)), Lookup::Repeat(_)));
-        assert!(matches!(memory.register(a, Timestamp(170_000)), Lookup::Repeat(_)));
+        assert!(matches!(cache.register(a, Timestamp(130_000)), Lookup::Repeat(_)));
+        assert!(matches!(cache.register(a, Timestamp(170_000)), Lookup::Repeat(_)));
     }
 
     #[test]
-    fn an_order_signed_anew_is_spent_long_after() {
-        let mut memory = IdempotencyCache::new(WINDOW);
-        let order = Fingerprint { is_order: true, ..name(1, "a", 1) };
-        assert!(matches!(memory.register(order, Timestamp(0)), Lookup::New(_)));
-        let anew = Fingerprint { content: Digest([2; 16]), ..order };
-        assert!(matches!(memory.register(anew, Timestamp(600_000)), Lookup::Conflict));
+    fn an_id_of_a_request_stays_used_long_after() {
+        let mut cache = IdempotencyCache::new(WINDOW);
+        let order = MessageRef { is_order: true, ..message(1, "a", 1) };
+        assert!(matches!(cache.register(order, Timestamp(0)), Lookup::New(_)));
+        let signed_again = MessageRef { is_order: true, ..message(1, "a", 2) };
+        assert!(matches!(cache.register(signed_again, Timestamp(600_000)), Lookup::Conflict));
     }
 
     #[test]
-    fn nothing_is_forgotten_to_make_room_and_nobody_takes_all_of_it() {
-        let mut memory = IdempotencyCache::new(WINDOW);
+    fn no_message_is_forgotten_to_make_room_and_no_sender_uses_all_of_it() {
+        let mut cache = IdempotencyCache::new(WINDOW);
         for n in 0..MESSAGES_PER_SENDER_MAX {
-            memory.register(name(1, &n.to_string(), 0), Timestamp(0));
+            cache.register(message(1, &n.to_string(), 0), Timestamp(0));
         }
-        let mut meet = |sender, id: &str, now| memory.register(name(sender, id, 0), Timestamp(now));
-        assert!(matches!(meet(1, "one more", 0), Lookup::Full));
-        assert!(matches!(meet(1, "0", 0), Lookup::Repeat(_)));
-        assert!(matches!(meet(2, "one more", 0), Lookup::New(_)));
+        let mut register =
+            |sender, id: &str, now| cache.register(message(sender, id, 0), Timestamp(now));
+        assert!(matches!(register(1, "one more", 0), Lookup::Full));
+        assert!(matches!(register(1, "0", 0), Lookup::Repeat(_)));
+        assert!(matches!(register(2, "one more", 0), Lookup::New(_)));
         for sender in 2..=8 {
             for n in 0..MESSAGES_PER_SENDER_MAX {
-                meet(sender, &n.to_string(), 0);
+                register(sender, &n.to_string(), 0);
             }
         }
-        assert!(matches!(meet(9, "one more", 0), Lookup::Full));
-        assert!(matches!(meet(1, "x", 120_001), Lookup::New(_)));
-        assert_eq!((memory.senders.len(), memory.messages.len()), (1, 1));
+        assert!(matches!(register(9, "one more", 0), Lookup::Full));
+        assert!(matches!(register(1, "x", 120_001), Lookup::New(_)));
+        assert_eq!(cache.messages.len(), 1);
     }
 
     #[test]
-    fn long_answers_are_forgotten_first_by_who_has_most_of_them() {
-        let mut memory = IdempotencyCache::new(WINDOW);
+    fn long_answers_are_evicted_first_from_the_sender_with_most_of_them() {
+        let mut cache = IdempotencyCache::new(WINDOW);
         let mut answered = |sender, id: &str, bytes| {
-            assert!(matches!(memory.register(name(sender, id, 0), Timestamp(0)), Lookup::New(_)));
-            memory.record_answer(name(sender, id, 0).key, bytes);
+            assert!(matches!(cache.register(message(sender, id, 0), Timestamp(0)), Lookup::New(_)));
+            cache.record_answer(message(sender, id, 0).fingerprint.key, bytes);
         };
         answered(2, "a", 100);
         for n in 0..3 {
@@ -332,33 +334,32 @@ mod tests {
         for n in 10..30 {
             answered(n, "a", BYTES_PER_SENDER_MAX);
         }
-        assert!(memory.bytes <= BYTES_MAX);
-        let mut meet = |sender, id: &str| memory.register(name(sender, id, 0), Timestamp(0));
-        assert!(matches!(meet(1, "0"), Lookup::Evicted));
-        assert!(matches!(meet(10, "a"), Lookup::Evicted));
-        assert!(matches!(meet(29, "a"), Lookup::Repeat(_)));
-        memory.register(name(1, "end", 0), Timestamp(200_000));
-        assert_eq!((memory.bytes, memory.answered.len(), memory.messages.len()), (0, 0, 1));
+        let bytes: usize = cache.messages.values().map(|message| message.bytes).sum();
+        assert!(bytes <= BYTES_MAX);
+        let mut register = |sender, id: &str| cache.register(message(sender, id, 0), Timestamp(0));
+        assert!(matches!(register(1, "0"), Lookup::Evicted));
+        assert!(matches!(register(10, "a"), Lookup::Evicted));
+        assert!(matches!(register(29, "a"), Lookup::Repeat(_)));
+        cache.register(message(1, "end", 0), Timestamp(200_000));
+        assert_eq!((cache.oldest_first.len(), cache.messages.len()), (1, 1));
     }
 
     #[test]
-    fn what_an_earlier_run_left_is_begun_again_and_nothing_else_under_its_name() {
-        let mut memory = IdempotencyCache::new(WINDOW);
-        let [left, done, gone] = ["l", "d", "g"].map(|id| name(1, id, 1));
+    fn an_interrupted_message_starts_again_and_its_id_stays_used() {
+        let [interrupted, answered, evicted] = ["i", "a", "e"].map(|id| message(1, id, 1));
         let answer = HttpResponse::new(200, "{}");
-        for (name, answer) in [
-            (left, RestoredAnswer::Left),
-            (done, RestoredAnswer::Answer(answer.clone())),
-            (gone, RestoredAnswer::Forgotten),
-        ] {
-            memory.restore(name.key, name.content, Timestamp(0), answer);
-        }
-        let mut meet = |name| memory.register(name, Timestamp(1));
-        assert!(matches!(meet(name(1, "l", 2)), Lookup::Conflict));
-        assert!(matches!(meet(left), Lookup::New(_)));
-        assert!(matches!(meet(left), Lookup::Repeat(_)));
-        assert!(matches!(meet(gone), Lookup::Evicted));
-        let Lookup::Repeat(found) = meet(done) else { panic!("not known") };
-        assert_eq!(*found.borrow(), Some(answer));
+        let entry = |message: MessageRef, answer| {
+            journal_entry(message.fingerprint, Timestamp(0), None, answer, None)
+        };
+        let lost = Entry { note: None, ..entry(evicted, Some(&answer)) };
+        let entries = [entry(interrupted, None), entry(answered, Some(&answer)), lost];
+        let (mut cache, _) = restore(&entries, WINDOW);
+        let mut register = |message| cache.register(message, Timestamp(1));
+        assert!(matches!(register(message(1, "i", 2)), Lookup::Conflict));
+        assert!(matches!(register(interrupted), Lookup::New(_)));
+        assert!(matches!(register(interrupted), Lookup::Repeat(_)));
+        assert!(matches!(register(evicted), Lookup::Evicted));
+        let Lookup::Repeat(restored) = register(answered) else { panic!("not known") };
+        assert_eq!(*restored.borrow(), Some(answer));
     }
 }

@@ -19,9 +19,7 @@
 
 mod endpoint;
 mod idempotency;
-mod journal_notes;
 mod offers;
-mod serve;
 mod service;
 
 use std::time::Duration;
@@ -41,7 +39,7 @@ use super::server::Server;
 use crate::call::CallError;
 
 pub(crate) use endpoint::endpoint;
-pub use serve::serve;
+pub use endpoint::serve;
 
 /// The default timeout of an answer.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);

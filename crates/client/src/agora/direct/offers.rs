@@ -34,7 +34,7 @@ struct Offer {
     until: Timestamp,
     /// The deadline of the work, counted from the REQUEST (R54).
     deadline: Timestamp,
-    taken: bool,
+    is_accepted: bool,
 }
 
 /// An offer as stored in the journal.
@@ -54,20 +54,19 @@ impl Offers {
     /// Whether another offer fits within the limits.
     pub(super) fn has_room(&mut self, job: &Job, now: Timestamp) -> bool {
         self.0.retain(|_, offer| now < offer.until.plus(EXPIRED_RETENTION));
-        for offer in self.0.values_mut().filter(|offer| !offer.taken && now >= offer.until) {
+        for offer in self.0.values_mut().filter(|offer| !offer.is_accepted && now >= offer.until) {
             offer.job.params = String::new();
         }
-        let weigh = |all: &mut dyn Iterator<Item = &Offer>| {
-            all.fold((1, bytes(job)), |(count, sum), offer| (count + 1, sum + bytes(&offer.job)))
+        let usage = |offers: &mut dyn Iterator<Item = &Offer>| {
+            offers.fold((1, bytes(job)), |(count, sum), offer| (count + 1, sum + bytes(&offer.job)))
         };
-        let by = job.requester;
-        let (of_one, bytes_of_one) =
-            weigh(&mut self.0.values().filter(|offer| offer.job.requester == by));
-        let (of_all, bytes_of_all) = weigh(&mut self.0.values());
-        of_all <= OFFERS_MAX
-            && bytes_of_all <= BYTES_MAX
-            && of_one <= OFFERS_PER_REQUESTER_MAX
-            && bytes_of_one <= BYTES_PER_REQUESTER_MAX
+        let is_theirs = |offer: &&Offer| offer.job.requester == job.requester;
+        let (their_count, their_bytes) = usage(&mut self.0.values().filter(is_theirs));
+        let (count, bytes) = usage(&mut self.0.values());
+        count <= OFFERS_MAX
+            && bytes <= BYTES_MAX
+            && their_count <= OFFERS_PER_REQUESTER_MAX
+            && their_bytes <= BYTES_PER_REQUESTER_MAX
     }
 
     /// Adds an offer that is valid from now, for a REQUEST that just arrived.
@@ -75,7 +74,7 @@ impl Offers {
         let allowed = job.timeout.unwrap_or(DEFAULT_WORK_TIME).as_millis();
         let allowed = Millis(i64::try_from(allowed).unwrap_or(i64::MAX));
         let (until, deadline) = (now.plus(ttl), now.plus(allowed));
-        let written = OfferRecord {
+        let record = OfferRecord {
             id: id.clone(),
             request_id: job.request_id.clone(),
             requester: job.requester.did(),
@@ -85,33 +84,33 @@ impl Offers {
             until,
             deadline,
         };
-        self.0.insert(id, Offer { job, until, deadline, taken: false });
-        written
+        self.0.insert(id, Offer { job, until, deadline, is_accepted: false });
+        record
     }
 
     /// Restores an offer of an earlier run of this program.
-    pub(super) fn restore(&mut self, written: OfferRecord) {
-        let Ok(requester) = PublicKey::parse(&written.requester) else { return };
+    pub(super) fn restore(&mut self, record: OfferRecord) {
+        let Ok(requester) = PublicKey::parse(&record.requester) else { return };
         let job = Job {
-            request_id: written.request_id,
+            request_id: record.request_id,
             requester,
-            resource: written.resource,
-            params: written.params,
-            max: written.max.map(Credits::from_micros),
+            resource: record.resource,
+            params: record.params,
+            max: record.max.map(Credits::from_micros),
             timeout: None,
             may_skip_offer: true,
         };
-        let OfferRecord { id, until, deadline, .. } = written;
-        self.0.insert(id, Offer { job, until, deadline, taken: false });
+        let OfferRecord { id, until, deadline, .. } = record;
+        self.0.insert(id, Offer { job, until, deadline, is_accepted: false });
     }
 
     /// Restores an offer that an earlier run accepted in time, with the work finished or not.
-    pub(super) fn restore_taken(&mut self, id: &str, is_over: bool) {
-        if let Some(offer) = self.0.get_mut(id) {
-            match is_over {
-                true => offer.taken = true,
-                false => offer.until = offer.until.max(offer.deadline),
-            }
+    pub(super) fn restore_accepted(&mut self, id: &str, is_finished: bool) {
+        let Some(offer) = self.0.get_mut(id) else { return };
+        if is_finished {
+            offer.is_accepted = true;
+        } else {
+            offer.until = offer.until.max(offer.deadline);
         }
     }
 
@@ -124,7 +123,7 @@ impl Offers {
     ) -> Result<Job, Failure> {
         let offer = self.0.get_mut(id).filter(|offer| offer.job.requester == by);
         let offer = offer.ok_or_else(|| Failure::unauthorized("no offer to you has this id"))?;
-        if offer.taken {
+        if offer.is_accepted {
             return Err(Failure::bad_request("the offer was already accepted"));
         }
         // R53: at the exact end it has expired. R54: so has the time for the work.
@@ -132,19 +131,19 @@ impl Offers {
             return Err(Failure::new(Code::Timeout, "the offer has expired")
                 .with_hint("send the REQUEST again under a new id"));
         }
-        offer.taken = true;
+        offer.is_accepted = true;
         let Millis(left) = offer.deadline.since(now);
         let timeout = Some(Duration::from_millis(u64::try_from(left).unwrap_or(0)));
         Ok(Job { timeout, ..offer.job.clone() })
     }
 
     /// Ends an accepted offer, or makes it available again if its work was never started.
-    pub(super) fn finish(&mut self, id: &str, may_be_taken_again: bool) {
-        if let Some(offer) = self.0.get_mut(id) {
-            match may_be_taken_again {
-                true => offer.taken = false,
-                false => offer.job.params = String::new(),
-            }
+    pub(super) fn finish(&mut self, id: &str, may_be_accepted_again: bool) {
+        let Some(offer) = self.0.get_mut(id) else { return };
+        if may_be_accepted_again {
+            offer.is_accepted = false;
+        } else {
+            offer.job.params = String::new();
         }
     }
 
@@ -152,7 +151,7 @@ impl Offers {
     pub(super) fn withdraw(&mut self, request_id: &str, by: PublicKey) -> bool {
         let before = self.0.len();
         self.0.retain(|_, offer| {
-            offer.taken || offer.job.requester != by || offer.job.request_id != request_id
+            offer.is_accepted || offer.job.requester != by || offer.job.request_id != request_id
         });
         self.0.len() < before
     }
@@ -182,12 +181,12 @@ mod tests {
         [1, 2].map(|byte| PublicKey::from_bytes([byte; 32]))
     }
 
-    fn code(taken: Result<Job, Failure>) -> i64 {
-        i64::from(taken.expect_err("refused").code.number())
+    fn code(accepted: Result<Job, Failure>) -> i64 {
+        i64::from(accepted.expect_err("refused").code.number())
     }
 
     #[test]
-    fn an_offer_is_taken_once_in_time_and_by_who_asked() {
+    fn an_offer_is_accepted_once_in_time_and_by_its_requester() {
         let [me, you] = keys();
         let mut offers = Offers::default();
         offers.add("o".to_owned(), job(me), Millis(1_000), Timestamp(0));
@@ -212,14 +211,14 @@ mod tests {
         let mut offers = Offers::default();
         let hasty = Job { timeout: Some(Duration::from_millis(500)), ..job(me) };
         offers.add("o".to_owned(), hasty.clone(), Millis(1_000), Timestamp(0));
-        let taken = offers.accept("o", me, Timestamp(400)).expect("in time");
-        assert_eq!(taken.timeout, Some(Duration::from_millis(100)));
+        let accepted = offers.accept("o", me, Timestamp(400)).expect("in time");
+        assert_eq!(accepted.timeout, Some(Duration::from_millis(100)));
         offers.add("p".to_owned(), hasty, Millis(1_000), Timestamp(0));
         assert_eq!(code(offers.accept("p", me, Timestamp(500))), 408);
     }
 
     #[test]
-    fn nobody_fills_the_book_neither_with_many_offers_nor_with_long_ones() {
+    fn no_requester_uses_all_space_with_many_offers_or_with_long_ones() {
         let [me, you] = keys();
         let (now, mut offers) = (Timestamp(0), Offers::default());
         let long = |by| Job { params: "x".repeat(1 << 20), ..job(by) };
@@ -241,20 +240,20 @@ mod tests {
     }
 
     #[test]
-    fn an_offer_stands_after_a_restart_and_what_was_taken_stays_taken() {
+    fn an_offer_is_valid_after_a_restart_and_an_accepted_one_stays_accepted() {
         let [me, _] = keys();
         let mut before = Offers::default();
-        let written = ["a", "b", "c"]
+        let records = ["a", "b", "c"]
             .map(|id| before.add(id.to_owned(), job(me), Millis(1_000), Timestamp(0)));
         let mut offers = Offers::default();
-        for one in written {
-            offers.restore(one);
+        for record in records {
+            offers.restore(record);
         }
-        offers.restore_taken("b", true);
-        offers.restore_taken("c", false);
+        offers.restore_accepted("b", true);
+        offers.restore_accepted("c", false);
         assert_eq!(code(offers.accept("b", me, Timestamp(1))), 400);
-        let taken = offers.accept("a", me, Timestamp(1)).expect("it stands");
-        assert_eq!((taken.params, taken.requester), ("{}".to_owned(), me));
+        let accepted = offers.accept("a", me, Timestamp(1)).expect("valid");
+        assert_eq!((accepted.params, accepted.requester), ("{}".to_owned(), me));
         // It was accepted in time, and its work continues.
         assert!(offers.accept("c", me, Timestamp(5_000)).is_ok());
     }

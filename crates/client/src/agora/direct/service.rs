@@ -1,12 +1,10 @@
 //! Answers a peer's envelope with an envelope (the order of checks is R73's).
 
-use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use rialto_core::alias::Digest;
 use rialto_core::money::Credits;
-use rialto_core::time::{Millis, Timestamp};
+use rialto_core::time::Timestamp;
 use rialto_protocols::agora::wire::envelope;
 use rialto_protocols::agora::wire::hello::Welcome;
 use rialto_protocols::agora::wire::payload::{self, ResultPayload, ResultStatus};
@@ -17,19 +15,20 @@ use rialto_protocols::agora::{
 use rialto_protocols::kit::ed25519::PublicKey;
 use tokio::sync::watch;
 
-use super::idempotency::{Fingerprint, IdempotencyCache, Lookup};
-use super::journal_notes;
+use super::idempotency::{self, IdempotencyCache, Lookup, MessageRef, journal_entry};
 use super::offers::{DEFAULT_WORK_TIME, OfferRecord, Offers};
-use crate::agent::direct::journal::{Entry, Journal};
-use crate::agent::direct::request_key::RequestKey;
-use crate::agent::direct::worker_pool::WorkerPool;
-use crate::agora::handler::{Handler, Job, Progress, Terms, WorkError};
+use crate::agent::direct::OpenedJournal;
+use crate::agora::handler::{Handler, Job, Progress, Terms, WorkError, millis};
 use crate::agora::identity::{Identity, new_id};
 use crate::agora::incoming::{IncomingEnvelope, TrustContext, TrustError};
 use crate::agora::payload::EnvelopePayload;
 use crate::clock;
 use crate::http_server::HttpResponse;
 use crate::json;
+use crate::worker::journal::Journal;
+use crate::worker::lock_ignoring_poison as lock;
+use crate::worker::pool::WorkerPool;
+use crate::worker::request_log::{Fingerprint, RequestKey};
 
 /// The `retry_after_seconds` of a refusal for lack of capacity.
 const RETRY_AFTER_S: u32 = 5;
@@ -41,8 +40,7 @@ pub(super) struct EnvelopeService<H> {
     idempotency: Mutex<IdempotencyCache>,
     offers: Mutex<Offers>,
     journal: Journal,
-    /// The worker pool, if there is one; it holds the job records.
-    bench: Option<Arc<WorkerPool>>,
+    pool: Arc<WorkerPool>,
     /// Envelopes signed before this are refused. Set without a journal, because earlier messages
     /// are unknown then.
     not_before: Option<Timestamp>,
@@ -72,22 +70,13 @@ impl<H: Handler> EnvelopeService<H> {
     pub(super) fn new(
         identity: Identity,
         handler: Arc<H>,
-        pool: Option<Arc<WorkerPool>>,
-        (journal, before): (Journal, Vec<Entry>),
+        pool: Arc<WorkerPool>,
+        (journal, entries): OpenedJournal,
     ) -> Self {
-        let (mut memory, mut offers) = (IdempotencyCache::new(WINDOW), Offers::default());
-        journal_notes::restore(&before, &mut memory, &mut offers);
-        let deaf_before = (!journal.is_persistent()).then(clock::now);
-        let (memory, offers) = (Mutex::new(memory), Mutex::new(offers));
-        Self {
-            identity,
-            handler,
-            idempotency: memory,
-            offers,
-            journal,
-            bench: pool,
-            not_before: deaf_before,
-        }
+        let (idempotency, offers) = idempotency::restore(&entries, WINDOW);
+        let not_before = (!journal.is_persistent()).then(clock::now);
+        let (idempotency, offers) = (Mutex::new(idempotency), Mutex::new(offers));
+        Self { identity, handler, idempotency, offers, journal, pool, not_before }
     }
 
     pub(super) fn identity(&self) -> &Identity {
@@ -106,31 +95,30 @@ impl<H: Handler> EnvelopeService<H> {
             Err(failure) => return self.refuse(&failure, None),
         };
         let sender = incoming.sender;
-        let name = Fingerprint {
-            key: RequestKey::new("agora", &sender.did(), &incoming.id),
-            content: Digest::of(&[&content]),
-            sender,
-            is_order: matches!(
-                incoming.payload,
-                EnvelopePayload::Request { .. } | EnvelopePayload::Accept { .. }
-            ),
-        };
-        let known = lock(&self.idempotency).register(name, now);
+        let key = RequestKey::new("agora", &sender.did(), &incoming.id);
+        let is_order = matches!(
+            incoming.payload,
+            EnvelopePayload::Request { .. } | EnvelopePayload::Accept { .. }
+        );
+        let fingerprint = Fingerprint { key, content: Digest::of(&[&content]) };
+        let message = MessageRef { fingerprint, sender, is_order };
+        let known = lock(&self.idempotency).register(message, now);
         let answer = match known {
             Lookup::Repeat(answer) => wait_for_answer(answer).await,
-            Lookup::New(tell) => {
-                let answer = tell.subscribe();
+            Lookup::New(answer_sender) => {
+                let answer = answer_sender.subscribe();
                 // In a separate task: a caller that disconnects may come back for the answer.
-                let agent_state = Arc::clone(self);
-                self.run(async move {
-                    let answer = agent_state.answer_new(&incoming, name, now).await;
-                    let mut memory = lock(&agent_state.idempotency);
-                    match is_retry_later(answer.status) {
-                        true => memory.allow_again(name.key),
-                        false => memory.record_answer(name.key, answer.body.len()),
+                let service = Arc::clone(self);
+                self.pool.spawn(async move {
+                    let answer = service.answer_new(&incoming, message, now).await;
+                    let mut idempotency = lock(&service.idempotency);
+                    if is_retry_later(answer.status) {
+                        idempotency.remove(key);
+                    } else {
+                        idempotency.record_answer(key, answer.body.len());
                     }
-                    drop(memory);
-                    let _ = tell.send(Some(answer));
+                    drop(idempotency);
+                    let _ = answer_sender.send(Some(answer));
                 });
                 wait_for_answer(answer).await
             }
@@ -153,14 +141,6 @@ impl<H: Handler> EnvelopeService<H> {
         answer.unwrap_or_else(|| self.refuse(&broken(), Some(sender)))
     }
 
-    /// Spawns work that continues when its caller disconnects.
-    fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
-        match &self.bench {
-            Some(bench) => bench.spawn(work),
-            None => drop(tokio::spawn(work)),
-        }
-    }
-
     fn read(
         &self,
         body: &[u8],
@@ -172,8 +152,9 @@ impl<H: Handler> EnvelopeService<H> {
         let about = |failure: Failure| failure.in_answer_to(envelope.id);
         let proof = prove(&envelope, now, WINDOW).map_err(about)?;
         if self.not_before.is_some_and(|start| envelope.timestamp < start) {
-            let early = Failure::unauthorized("the envelope was signed before this agent started");
-            return Err(about(early.with_hint("sign it again, if it was not answered")));
+            let failure =
+                Failure::unauthorized("the envelope was signed before this agent started");
+            return Err(about(failure.with_hint("sign it again, if it was not answered")));
         }
         let me = self.identity.key();
         if to.is_some() && envelope.recipient.is_some() && to != envelope.recipient {
@@ -202,37 +183,34 @@ impl<H: Handler> EnvelopeService<H> {
     async fn answer_new(
         &self,
         incoming: &IncomingEnvelope,
-        name: Fingerprint,
+        message: MessageRef,
         now: Timestamp,
     ) -> HttpResponse {
         let takes = match &incoming.payload {
             EnvelopePayload::Accept { offer_id, .. } => Some(offer_id.as_str()),
             _ => None,
         };
-        if name.is_order
-            && self.journal.write(&journal_notes::begun_entry(name, takes, now)).is_err()
-        {
+        let MessageRef { fingerprint, is_order, .. } = message;
+        let begun = || journal_entry(fingerprint, now, takes, None, None);
+        if is_order && self.journal.write(&begun()).is_err() {
             let failure =
                 Failure::new(Code::Unavailable, "the journal cannot be written; try again later");
             let failure = Failure { retry_after_seconds: Some(RETRY_AFTER_S), ..failure };
             return self.refuse(&failure.in_answer_to(&incoming.id), Some(incoming.sender));
         }
-        let mut trail = AnswerTrace::default();
-        let answer = self.run_message(incoming, &mut trail).await;
-        let is_kept = match is_retry_later(answer.status) {
-            _ if !name.is_order => Ok(()),
-            true => self.journal.remove(name.key.0),
-            false => self.journal.write(&journal_notes::finished_entry(
-                name,
-                &answer,
-                trail.offer,
-                takes,
-                now,
-            )),
+        let mut trace = AnswerTrace::default();
+        let answer = self.run_message(incoming, &mut trace).await;
+        let written = if !is_order {
+            Ok(())
+        } else if is_retry_later(answer.status) {
+            self.journal.remove(fingerprint.key.0)
+        } else {
+            let entry = journal_entry(fingerprint, now, takes, Some(&answer), trace.offer);
+            self.journal.write(&entry)
         };
-        if let (Ok(()), Some(id), Some(bench)) = (is_kept, trail.worked_on, &self.bench) {
-            let scope = RequestKey::new("agora", &incoming.sender.did(), &id);
-            bench.close_record(&scope.job_id().to_string());
+        if let (Ok(()), Some(id)) = (written, trace.worked_on) {
+            let key = RequestKey::new("agora", &incoming.sender.did(), &id);
+            self.pool.close_record(&key.job_id().to_string());
         }
         answer
     }
@@ -240,7 +218,7 @@ impl<H: Handler> EnvelopeService<H> {
     async fn run_message(
         &self,
         incoming: &IncomingEnvelope,
-        trail: &mut AnswerTrace,
+        trace: &mut AnswerTrace,
     ) -> HttpResponse {
         let about = |failure: Failure| {
             let failure = failure.in_answer_to(&incoming.id);
@@ -251,16 +229,13 @@ impl<H: Handler> EnvelopeService<H> {
             }
         };
         let to = Some(incoming.sender);
-        let said = match self.reply(incoming, trail).await {
-            Ok(words) => {
-                self.seal(if words.kind == MessageType::Status { 202 } else { 200 }, &words, to)
-            }
-            Err(failure) => Err(failure),
-        };
-        said.unwrap_or_else(|failure| self.refuse(&about(failure), to))
+        let sealed = self.reply(incoming, trace).await.and_then(|reply| {
+            self.seal(if reply.kind == MessageType::Status { 202 } else { 200 }, &reply, to)
+        });
+        sealed.unwrap_or_else(|failure| self.refuse(&about(failure), to))
     }
 
-    async fn reply(&self, incoming: &IncomingEnvelope, trail: &mut AnswerTrace) -> ReplyResult {
+    async fn reply(&self, incoming: &IncomingEnvelope, trace: &mut AnswerTrace) -> ReplyResult {
         match &incoming.payload {
             EnvelopePayload::Hello { nonce, .. } => {
                 let sender = incoming.sender.did();
@@ -276,22 +251,22 @@ impl<H: Handler> EnvelopeService<H> {
                 Err(Failure::new(Code::PaymentRequired, "budget.currency must be \"credits\""))
             }
             EnvelopePayload::Request { .. } => match Job::from_request(incoming) {
-                Some(job) => self.answer_request(Job { may_skip_offer: true, ..job }, trail).await,
+                Some(job) => self.answer_request(Job { may_skip_offer: true, ..job }, trace).await,
                 None => Err(Failure::bad_request("this is not a REQUEST")),
             },
             EnvelopePayload::Accept { offer_id, .. } => {
                 let job = lock(&self.offers).accept(offer_id, incoming.sender, clock::now())?;
-                let reply = self.work(job, trail).await;
+                let reply = self.work(job, trace).await;
                 let later =
                     reply.as_ref().is_err_and(|failure| is_retry_later(failure.http_status));
                 lock(&self.offers).finish(offer_id, later);
                 reply
             }
             EnvelopePayload::Error { request_id: Some(id), .. } => {
-                match lock(&self.offers).withdraw(id, incoming.sender) {
-                    true => Ok(accepted(incoming)),
-                    false => Err(unknown_request()),
+                if !lock(&self.offers).withdraw(id, incoming.sender) {
+                    return Err(unknown_request());
                 }
+                Ok(accepted(incoming))
             }
             EnvelopePayload::Offer { .. } | EnvelopePayload::Result { .. } => {
                 Err(unknown_request())
@@ -300,9 +275,9 @@ impl<H: Handler> EnvelopeService<H> {
         }
     }
 
-    async fn answer_request(&self, job: Job, trail: &mut AnswerTrace) -> ReplyResult {
+    async fn answer_request(&self, job: Job, trace: &mut AnswerTrace) -> ReplyResult {
         let (cost, ttl, eta) = match self.handler.terms(&job).await {
-            Terms::Work => return self.work(job, trail).await,
+            Terms::Work => return self.work(job, trace).await,
             Terms::Decline(why) => return Err(refusal(why)),
             Terms::Offer { cost, ttl, eta } => (cost, millis(ttl), millis(eta)),
         };
@@ -315,14 +290,14 @@ impl<H: Handler> EnvelopeService<H> {
             return Err(Failure::new(Code::Unavailable, "too many open offers"));
         }
         let payload = payload::Offer { request_id: &id, cost, ttl, eta }.write();
-        let no_name = |_| Failure::new(Code::Internal, "the random number generator failed");
-        let offer_id = new_id().map_err(no_name)?;
-        trail.offer = Some(lock(&self.offers).add(offer_id.clone(), job, ttl, now));
+        let no_id = |_| Failure::new(Code::Internal, "the random number generator failed");
+        let offer_id = new_id().map_err(no_id)?;
+        trace.offer = Some(lock(&self.offers).add(offer_id.clone(), job, ttl, now));
         Ok(ReplyEnvelope { kind: MessageType::Offer, payload, id: Some(offer_id) })
     }
 
-    async fn work(&self, job: Job, trail: &mut AnswerTrace) -> ReplyResult {
-        trail.worked_on = Some(job.request_id.clone());
+    async fn work(&self, job: Job, trace: &mut AnswerTrace) -> ReplyResult {
+        trace.worked_on = Some(job.request_id.clone());
         let (id, limit) = (job.request_id.clone(), job.timeout.unwrap_or(DEFAULT_WORK_TIME));
         let work = self.handler.work(job, Progress::disabled());
         match tokio::time::timeout(limit, work).await {
@@ -340,9 +315,9 @@ impl<H: Handler> EnvelopeService<H> {
 
     /// A signed refusal.
     pub(super) fn refuse(&self, failure: &Failure, to: Option<PublicKey>) -> HttpResponse {
-        let words = ReplyEnvelope::new(MessageType::Error, failure.payload());
+        let reply = ReplyEnvelope::new(MessageType::Error, failure.payload());
         // Without randomness there is no id, and without an id no envelope.
-        let answer = self.seal(failure.http_status, &words, to);
+        let answer = self.seal(failure.http_status, &reply, to);
         let answer = answer.unwrap_or_else(|_| HttpResponse::new(500, "{}"));
         HttpResponse { retry_after_seconds: failure.retry_after_seconds, ..answer }
     }
@@ -352,10 +327,10 @@ impl<H: Handler> EnvelopeService<H> {
     fn seal(
         &self,
         status: u16,
-        words: &ReplyEnvelope,
+        reply: &ReplyEnvelope,
         to: Option<PublicKey>,
     ) -> Result<HttpResponse, Failure> {
-        let ReplyEnvelope { kind, payload, id } = words;
+        let ReplyEnvelope { kind, payload, id } = reply;
         let sealed = match id {
             Some(id) => self.identity.sign_with_id(id, clock::now(), *kind, payload, to),
             None => self.identity.sign(*kind, payload, to),
@@ -399,12 +374,4 @@ fn unknown_request() -> Failure {
 
 fn refusal(why: WorkError) -> Failure {
     Failure::new(why.code, why.message)
-}
-
-fn millis(duration: Duration) -> Millis {
-    Millis(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -141,7 +141,7 @@ async fn an_offer_is_taken_or_left() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_told_with_its_code() {
+async fn work_that_cannot_be_done_ends_with_its_error_code() {
     let stand = stand().await;
     let slow = RequestSpec::new("slow", "{}").timeout(Duration::from_millis(50));
     for (order, wanted) in [
@@ -228,7 +228,7 @@ async fn strangers_latecomers_and_forgers_are_refused() {
 }
 
 #[tokio::test]
-async fn an_offer_is_for_who_asked() {
+async fn an_offer_is_for_its_requester_only() {
     let stand = stand().await;
     let (me, you) = (identity(1), identity(2));
     let payload = RequestSpec::new("agora:search:v1", "{}").payload().expect("an order");
@@ -265,7 +265,7 @@ async fn an_offer_that_could_not_be_worked_on_stands_and_the_same_accept_takes_i
 }
 
 #[tokio::test]
-async fn what_cannot_be_signed_or_is_too_long_is_told_with_a_signed_error() {
+async fn a_result_that_cannot_be_signed_or_is_too_long_ends_with_a_signed_error() {
     let stand = stand().await;
     for (resource, says) in [("odd", "cannot be"), ("long", "more than 1048576 bytes")] {
         let payload = RequestSpec::new(resource, "{}").payload().expect("an order");

@@ -123,7 +123,7 @@ async fn a_request_is_done_once_however_often_it_comes() {
 }
 
 #[tokio::test]
-async fn a_provider_comes_back_however_long_it_is_asked_to_wait() {
+async fn a_provider_reconnects_after_any_requested_wait() {
     let (done, runner) = (Arc::new(Notify::new()), Arc::new(TestHandler::default()));
     let tell = Arc::clone(&done);
     let (hub, _stage, agent) = hub(move |_, said| {

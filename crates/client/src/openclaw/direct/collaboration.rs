@@ -14,26 +14,24 @@ use rialto_protocols::openclaw::wire::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::store::Fingerprint;
-use crate::agent::direct::bounded_cache::RETENTION;
-use crate::agent::direct::journal::Entry;
-use crate::agent::direct::shared_result::SharedResult;
 use crate::agent::{Job, Outcome};
 use crate::clock;
 use crate::openclaw::handler::WorkError;
 use crate::openclaw::presence::FinishedCollaboration;
+use crate::worker::journal::Entry;
+use crate::worker::request_log::{PeerRequest, TrackedRequest};
 
 /// An accepted request.
 #[derive(Debug)]
 pub(super) struct LocalCollaboration {
     pub(super) id: Uuid,
-    /// Identifies the request.
-    pub(super) fingerprint: Fingerprint,
     pub(super) responder: Uuid,
     pub(super) request: Message<Request>,
     pub(super) accepted_at: Timestamp,
-    pub(super) result: SharedResult<CollaborationEnd>,
 }
+
+/// An accepted request and its result.
+pub(super) type TrackedCollaboration = TrackedRequest<LocalCollaboration>;
 
 /// The journal's note of a collaboration.
 #[derive(Serialize, Deserialize)]
@@ -52,63 +50,53 @@ pub(super) struct CollaborationEnd {
     pub(super) message: Arc<str>,
 }
 
-impl LocalCollaboration {
-    /// Restores a collaboration of an earlier run of this program.
-    pub(super) fn restore(entry: &Entry, responder: Uuid) -> Option<Self> {
-        let note: Note = serde_json::from_str(entry.note.as_deref()?).ok()?;
-        let request: Message<Request> = wire::read(note.request.as_bytes()).ok()?;
-        let result = SharedResult::new();
-        if let Some((state, message)) = note.over {
-            result.complete(CollaborationEnd { state, message: message.into() });
-        }
-        let (name, accepted_at) = (Fingerprint::of_request(&request.body), note.accepted_at);
-        Some(Self { id: note.id, fingerprint: name, responder, request, accepted_at, result })
-    }
+impl PeerRequest for LocalCollaboration {
+    type Answer = CollaborationEnd;
 
-    /// The journal entry: that it started, or how it ended.
-    pub(super) fn entry(&self, over: Option<&CollaborationEnd>) -> Entry {
+    /// Requesters that got an acceptance wait for a result, and need not ask again.
+    const RESUMES: bool = true;
+
+    fn note(&self, end: Option<&CollaborationEnd>) -> Option<String> {
         let note = Note {
             id: self.id,
             request: self.request.raw.to_string(),
             accepted_at: self.accepted_at,
-            over: over.map(|over| (over.state, over.message.to_string())),
+            over: end.map(|end| (end.state, end.message.to_string())),
         };
-        Entry {
-            key: self.fingerprint.key,
-            content: self.fingerprint.content,
-            expires_at: self.accepted_at.plus(RETENTION),
-            is_finished: over.is_some(),
-            note: serde_json::to_string(&note).ok(),
-        }
+        serde_json::to_string(&note).ok()
+    }
+
+    fn bytes(&self, end: &CollaborationEnd) -> usize {
+        self.request.raw.len() + end.message.len()
+    }
+}
+
+impl LocalCollaboration {
+    /// Restores a collaboration of an earlier run of this program.
+    pub(super) fn restore(
+        entry: &Entry,
+        responder: Uuid,
+    ) -> Option<(Self, Option<CollaborationEnd>)> {
+        let note: Note = serde_json::from_str(entry.note.as_deref()?).ok()?;
+        let request: Message<Request> = wire::read(note.request.as_bytes()).ok()?;
+        let end =
+            note.over.map(|(state, message)| CollaborationEnd { state, message: message.into() });
+        let (id, accepted_at) = (note.id, note.accepted_at);
+        Some((Self { id, responder, request, accepted_at }, end))
     }
 
     /// The job for the handlers.
     pub(super) fn job(&self) -> Job {
-        let said = &self.request.body;
+        let request = &self.request.body;
         Job {
             id: self.id.to_string(),
             epoch: 0,
-            skill: said.capability_id.clone(),
-            input: said.input_data.to_string(),
-            requester: said.requester_agent_id.to_string(),
-            budget: said.budget.unwrap_or_default(),
-            deadline: said.deadline,
+            skill: request.capability_id.clone(),
+            input: request.input_data.to_string(),
+            requester: request.requester_agent_id.to_string(),
+            budget: request.budget.unwrap_or_default(),
+            deadline: request.deadline,
             time_limit: Duration::MAX,
-        }
-    }
-
-    /// The response to a request for it, with that request's own ids (R65).
-    pub(super) fn response(&self, to: &Request) -> Response {
-        Response {
-            request_id: to.request_id,
-            responder_agent_id: self.responder,
-            answer: ResponseAnswer::Accepted {
-                collaboration_id: self.id,
-                estimated_completion: None,
-            },
-            correlation_id: to.correlation_id,
-            timestamp: clock::now(),
-            result: self.result.get().map(|over| over.message.as_ref().into()),
         }
     }
 
@@ -136,10 +124,9 @@ impl LocalCollaboration {
         )
     }
 
-    /// Cancels it; `None` if it had ended.
-    pub(super) fn cancel(&self, reason: Option<String>) -> Option<CollaborationEnd> {
-        let over = self.end_with(State::Cancelled, End::Cancelled { reason }, clock::now());
-        self.result.complete(over.clone()).map(|_| over)
+    /// Its end if it is cancelled now.
+    pub(super) fn cancelled(&self, reason: Option<String>) -> CollaborationEnd {
+        self.end_with(State::Cancelled, End::Cancelled { reason }, clock::now())
     }
 
     fn end_with(&self, state: State, outcome: End, now: Timestamp) -> CollaborationEnd {
@@ -156,21 +143,37 @@ impl LocalCollaboration {
         };
         CollaborationEnd { state, message: message.write().into() }
     }
+}
+
+impl TrackedCollaboration {
+    /// The response to a request for it, with that request's own ids (R65).
+    pub(super) fn response(&self, to: &Request) -> Response {
+        let LocalCollaboration { id, responder, .. } = self.request;
+        Response {
+            request_id: to.request_id,
+            responder_agent_id: responder,
+            answer: ResponseAnswer::Accepted { collaboration_id: id, estimated_completion: None },
+            correlation_id: to.correlation_id,
+            timestamp: clock::now(),
+            result: self.answer.get().map(|end| end.message.as_ref().into()),
+        }
+    }
 
     /// The view for its two parties.
     pub(super) fn view(&self) -> Vec<u8> {
-        let said = &self.request.body;
-        let over = self.result.get();
-        let state = over.as_ref().map_or(State::Running, |over| over.state);
-        let response = Response { result: None, ..self.response(said) };
-        let common = CommonMembers { correlation_id: said.correlation_id, timestamp: clock::now() };
+        let Message { raw, body: request, .. } = &self.request.request;
+        let end = self.answer.get();
+        let state = end.as_ref().map_or(State::Running, |end| end.state);
+        let response = Response { result: None, ..self.response(request) };
+        let common =
+            CommonMembers { correlation_id: request.correlation_id, timestamp: clock::now() };
         let view = CollaborationView::new(
             common,
-            Some(self.id.to_string()),
+            Some(self.request.id.to_string()),
             state,
-            raw_json::verbatim(&self.request.raw),
+            raw_json::verbatim(raw),
             Some(raw_json::verbatim(&response.write())),
-            over.map(|over| raw_json::verbatim(&over.message)),
+            end.map(|end| raw_json::verbatim(&end.message)),
         );
         serde_json::to_vec(&view).unwrap_or_default()
     }

@@ -16,12 +16,10 @@ use uuid::fmt::Hyphenated;
 
 use super::node::Node;
 use super::service::CollaborationService;
-use crate::agent::direct::PeerIdentity;
-use crate::agent::direct::journal::{Entry, Journal};
-use crate::agent::direct::router::{ProtocolEndpoint, ResponseFuture};
-use crate::agent::direct::worker_pool::WorkerPool;
+use crate::agent::direct::{OpenedJournal, PeerIdentity, ProtocolEndpoint, ResponseFuture};
 use crate::call::CallError;
 use crate::http_server::{BodyError, HttpResponse, has_content_encoding};
+use crate::worker::pool::WorkerPool;
 use crate::{clock, ids};
 
 /// The node's base path.
@@ -32,7 +30,7 @@ const WAIT_MAX_S: i64 = 30;
 const MISMATCH: (&str, &str) = ("idempotency-mismatch", "true");
 
 /// The openclaw endpoint of a node that its peers call.
-pub(crate) struct DirectEndpoint {
+struct CollaborationEndpoint {
     node: Node,
     service: Arc<CollaborationService>,
 }
@@ -42,15 +40,15 @@ type RouteResult = Result<HttpResponse, Failure>;
 /// Creates the openclaw endpoint for these handlers; fails if their skills cannot be announced.
 pub(crate) fn endpoint(
     identity: &PeerIdentity,
-    bench: &Arc<WorkerPool>,
-    before: (Journal, Vec<Entry>),
+    pool: &Arc<WorkerPool>,
+    journal: OpenedJournal,
 ) -> Result<impl ProtocolEndpoint + use<>, CallError> {
-    let node = Node::new(identity, bench)?;
-    let agent_state = CollaborationService::open(node.id(), Arc::clone(bench), before);
-    Ok(DirectEndpoint { node, service: agent_state })
+    let node = Node::new(identity, pool)?;
+    let service = CollaborationService::open(node.id(), Arc::clone(pool), journal);
+    Ok(CollaborationEndpoint { node, service })
 }
 
-impl ProtocolEndpoint for DirectEndpoint {
+impl ProtocolEndpoint for CollaborationEndpoint {
     fn name(&self) -> &'static str {
         "openclaw"
     }
@@ -66,7 +64,7 @@ impl ProtocolEndpoint for DirectEndpoint {
     }
 }
 
-impl DirectEndpoint {
+impl CollaborationEndpoint {
     async fn route(&self, head: &Parts, body: Result<Bytes, BodyError>) -> RouteResult {
         let below = head.uri.path().strip_prefix(PATH).unwrap_or_default();
         let path: Vec<_> = below.split('/').filter(|name| !name.is_empty()).collect();
@@ -76,8 +74,8 @@ impl DirectEndpoint {
                     read_request(&read(head, body)?, path.first() == Some(&"collaborations"))?;
                 let id = request.body.correlation_id;
                 let about = |bad| Failure { correlation_id: Some(id), ..bad };
-                let (response, other) = self.service.handle_request(request).map_err(about)?;
-                let header = other.then_some(MISMATCH);
+                let (response, differs) = self.service.handle_request(request).map_err(about)?;
+                let header = differs.then_some(MISMATCH);
                 Ok(HttpResponse { header, ..HttpResponse::new(200, response.write()) })
             }
             (&Method::GET, ["identity"]) => ok_response(self.node.identity()),
@@ -89,13 +87,14 @@ impl DirectEndpoint {
             (&Method::GET, ["collaborations", id]) => {
                 let query = Query::read(head.uri.query().unwrap_or_default())?;
                 let wait = query.integer("wait", 0..=WAIT_MAX_S)?.unwrap_or(0).unsigned_abs();
-                let seen = self.service.wait_for(parse_id(id)?, Duration::from_secs(wait)).await?;
-                Ok(HttpResponse::new(200, seen.view()))
+                let wait = Duration::from_secs(wait);
+                let collaboration = self.service.wait_for(parse_id(id)?, wait).await?;
+                Ok(HttpResponse::new(200, collaboration.view()))
             }
             (&Method::POST, ["collaborations", id, "cancel"]) => {
                 let reason = reason(&read(head, body)?)?;
-                let over = self.service.cancel(parse_id(id)?, reason)?;
-                Ok(HttpResponse::new(200, over.message.as_bytes()))
+                let end = self.service.cancel(parse_id(id)?, reason)?;
+                Ok(HttpResponse::new(200, end.message.as_bytes()))
             }
             (_, path) => Err(unknown_route(path)),
         }
@@ -123,13 +122,11 @@ fn reason(body: &[u8]) -> Result<Option<String>, Failure> {
     let json = ijson::read(body)?;
     let fields = Fields::read(&json, "")?;
     let text = fields.text("reason")?;
-    match text.filter(|text| text.chars().count() > TEXT_MAX) {
-        Some(_) => {
-            let says = format!("has more than {TEXT_MAX} characters");
-            Err(Failure::from(fields.malformed("reason", says)).in_answer_to(&json))
-        }
-        None => Ok(text.map(str::to_owned)),
+    if text.is_some_and(|text| text.chars().count() > TEXT_MAX) {
+        let problem = format!("has more than {TEXT_MAX} characters");
+        return Err(Failure::from(fields.malformed("reason", problem)).in_answer_to(&json));
     }
+    Ok(text.map(str::to_owned))
 }
 
 fn read(head: &Parts, body: Result<Bytes, BodyError>) -> Result<Bytes, Failure> {
@@ -157,10 +154,10 @@ fn unknown_route(path: &[&str]) -> Failure {
             | ["collaborations", _]
             | ["collaborations", _, "cancel"]
     );
-    match known {
-        true => Failure::new(Code::MethodNotAllowed, "method not allowed on this path"),
-        false => Failure::not_found("path"),
+    if known {
+        return Failure::new(Code::MethodNotAllowed, "method not allowed on this path");
     }
+    Failure::not_found("path")
 }
 
 fn ok_response(text: Result<impl Into<Vec<u8>>, CallError>) -> RouteResult {

@@ -10,18 +10,18 @@ use rialto_protocols::openclaw::wire::{
 };
 use uuid::Uuid;
 
-use crate::agent::direct::worker_pool::WorkerPool;
 use crate::agent::{self, direct};
 use crate::call::CallError;
 use crate::clock;
 use crate::openclaw::presence::WorkHistory;
 use crate::openclaw::profile::{Profile, Skill};
 use crate::openclaw::server::{new_common_fields, with_common_fields};
+use crate::worker::pool::WorkerPool;
 
 /// Maximum length of a name after its prefix.
 const SLUG_MAX: usize = 40;
 /// Maximum length of a description.
-const ABOUT_MAX: usize = 1_000;
+const DESCRIPTION_MAX: usize = 1_000;
 
 /// An agent as a node of this protocol.
 pub(super) struct Node {
@@ -33,15 +33,15 @@ impl Node {
     /// The node of an agent; fails if its skills cannot be announced.
     pub(super) fn new(
         identity: &direct::PeerIdentity,
-        bench: &Arc<WorkerPool>,
+        pool: &Arc<WorkerPool>,
     ) -> Result<Self, CallError> {
-        let shop = bench.handlers();
-        let most = u32::try_from(shop.concurrency()).unwrap_or(u32::MAX);
+        let handlers = pool.handlers();
+        let max_tasks = u32::try_from(handlers.concurrency()).unwrap_or(u32::MAX);
         let profile = Profile::new(&format!("chimera-{}", slug(identity.name())));
-        let profile = profile.id(identity.id()).max_concurrent_tasks(most);
+        let profile = profile.id(identity.id()).max_concurrent_tasks(max_tasks);
         let profile =
-            shop.skills().fold(profile, |profile, skill| profile.skill(capability_of(skill)));
-        Ok(Self { identity: profile.build()?, pool: Arc::clone(bench) })
+            handlers.skills().fold(profile, |profile, skill| profile.skill(capability_of(skill)));
+        Ok(Self { identity: profile.build()?, pool: Arc::clone(pool) })
     }
 
     pub(super) fn id(&self) -> Uuid {
@@ -102,16 +102,17 @@ impl Node {
 
 /// A skill as a capability. The duration is omitted, because only the time limit is known.
 fn capability_of(skill: &agent::Skill) -> Skill {
-    let about = if skill.description.is_empty() { &skill.name } else { &skill.description };
-    let about: String = about.chars().take(ABOUT_MAX).collect();
-    let mut made = Skill::new(&skill.name, Category::guess_from_name(&skill.name), &about);
+    let text = if skill.description.is_empty() { &skill.name } else { &skill.description };
+    let description: String = text.chars().take(DESCRIPTION_MAX).collect();
+    let mut capability =
+        Skill::new(&skill.name, Category::guess_from_name(&skill.name), &description);
     if let Some(schema) = &skill.input_schema {
-        made = made.input(schema.text());
+        capability = capability.input(schema.text());
     }
     if let Some(schema) = &skill.output_schema {
-        made = made.output(schema.text());
+        capability = capability.output(schema.text());
     }
-    if skill.price.is_zero() { made } else { made.price(skill.price) }
+    if skill.price.is_zero() { capability } else { capability.price(skill.price) }
 }
 
 /// A name in lowercase letters, digits and hyphens.
@@ -129,13 +130,13 @@ mod tests {
 
     #[test]
     fn any_name_becomes_one_of_the_protocols() {
-        for (name, wanted) in [
+        for (name, expected) in [
             ("Text-Analyst 3000!", "text-analyst-3000"),
             ("--", "agent"),
             ("日本", "agent"),
             (&"abc-".repeat(20), "abc-abc-abc-abc-abc-abc-abc-abc-abc-abc"),
         ] {
-            assert_eq!(slug(name), wanted, "{name}");
+            assert_eq!(slug(name), expected, "{name}");
         }
     }
 }

@@ -85,7 +85,7 @@ fn results(hub: &Hub) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn accepted_work_is_done_delivered_and_told() {
+async fn accepted_work_is_done_delivered_and_reported() {
     let (hub, runner) =
         run(usual, 4, &[ask(5, "echo")], |hub, _| hub.posted("/result").len() == 1).await;
     let result = &results(&hub)[0];
@@ -126,7 +126,7 @@ async fn what_breaks_ends_with_its_error() {
 }
 
 #[tokio::test]
-async fn nothing_is_done_twice_however_often_it_is_told() {
+async fn work_is_done_once_however_often_it_arrives() {
     let events = [ask(5, "echo"), ask(5, "echo"), ask(6, "last")];
     let listed = json!({"collaboration_id": Uuid::from_u128(2_005), "state": "running",
         "request": request(5, "echo"), "response": null, "result": null});
@@ -232,7 +232,7 @@ async fn an_agent_that_answers_for_itself_says_yes_no_or_later() {
 }
 
 #[tokio::test]
-async fn a_full_desk_rejects_what_it_is_asked_and_keeps_what_it_was_given() {
+async fn a_full_agent_rejects_requests_and_keeps_assigned_work() {
     let mut unasked = request(9, "yes");
     unasked["accepted"] = json!(false);
     let events = [ask(1, "echo"), ask(2, "echo"), ("collaboration_request", unasked)];

@@ -36,12 +36,12 @@ pub(super) struct Callback {
 
 impl Callback {
     /// The callback of a job; `None` if there is none that could be called.
-    pub(super) fn of(text: &str, asked_from: IpAddr, trusted: &[Origin]) -> Option<Self> {
+    pub(super) fn of(text: &str, requester_ip: IpAddr, trusted: &[Origin]) -> Option<Self> {
         let url = Url::parse(text).ok()?;
         let plain = url.username().is_empty() && url.password().is_none() && url.has_host();
         let is_trusted = trusted.contains(&url.origin());
         let callable = plain && matches!(url.scheme(), "http" | "https");
-        callable.then_some(Self { url, requester_ip: asked_from, is_trusted })
+        callable.then_some(Self { url, requester_ip, is_trusted })
     }
 
     /// Its size in bytes.
@@ -57,16 +57,16 @@ impl Callback {
     /// The addresses behind the URL; `None` if one of them is not the requester's machine.
     async fn addresses(&self) -> Option<Vec<SocketAddr>> {
         let port = self.url.port_or_known_default()?;
-        let found: Vec<SocketAddr> = match self.url.host()? {
+        let addresses: Vec<SocketAddr> = match self.url.host()? {
             Host::Ipv4(ip) => vec![(ip, port).into()],
             Host::Ipv6(ip) => vec![(ip, port).into()],
             Host::Domain(name) => {
-                let looked_up = timeout(CONNECT_TIME_MAX, lookup_host((name, port))).await;
-                looked_up.ok()?.ok()?.collect()
+                let resolved = timeout(CONNECT_TIME_MAX, lookup_host((name, port))).await;
+                resolved.ok()?.ok()?.collect()
             }
         };
         let own = |at: &SocketAddr| self.is_own(at.ip().to_canonical());
-        (!found.is_empty() && found.iter().all(own)).then_some(found)
+        (!addresses.is_empty() && addresses.iter().all(own)).then_some(addresses)
     }
 
     fn is_own(&self, ip: IpAddr) -> bool {
@@ -121,7 +121,7 @@ fn is_final(status: StatusCode) -> bool {
 mod tests {
     use super::*;
 
-    async fn may(url: &str, from: &str) -> bool {
+    async fn is_allowed(url: &str, from: &str) -> bool {
         let trusted = [Url::parse("https://hub.example").expect("a URL").origin()];
         match Callback::of(url, from.parse().expect("an address"), &trusted) {
             Some(callback) => callback.is_allowed().await,
@@ -130,8 +130,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_machine_that_asked_is_called_back() {
-        for (url, from, wanted) in [
+    async fn only_the_machine_of_the_requester_is_called_back() {
+        for (url, from, expected) in [
             ("http://127.0.0.1:1/x", "127.0.0.1", true),
             ("http://127.0.0.2:1/x", "127.0.0.1", true),
             ("http://[::1]:1/x", "127.0.0.1", true),
@@ -150,7 +150,7 @@ mod tests {
             ("local://memory", "127.0.0.1", false),
             ("", "127.0.0.1", false),
         ] {
-            assert_eq!(may(url, from).await, wanted, "{url} from {from}");
+            assert_eq!(is_allowed(url, from).await, expected, "{url} from {from}");
         }
     }
 }

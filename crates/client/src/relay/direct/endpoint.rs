@@ -5,34 +5,37 @@
 //! inbox for a result, so the result is in the reply. `reply` is its text, as a message of the
 //! agent would say it (B19), and `output` is the result itself if it is more than a text.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
 use http::request::Parts;
+use rialto_core::alias::Digest;
 use rialto_core::money::Credits;
-use rialto_core::time::Timestamp;
 use rialto_protocols::kit::ijson;
 use rialto_protocols::kit::object::ObjectWriter;
 use rialto_protocols::relay::wire::envelope::InvalidEnvelope;
 use rialto_protocols::relay::wire::reply;
 use rialto_protocols::relay::wire::work::{MESSAGE_SKILL, WorkTerms, json_as_text, message_skill};
 use rialto_protocols::relay::{Code, Envelope, InvalidBody};
+use serde::{Deserialize, Serialize};
 
 use super::BODY_BYTES_MAX;
-use super::envelope_record::{EnvelopeRecord, Fingerprint};
-use super::receiver::{self, ReceivedEnvelope, error_response};
-use super::serve::body_error_response;
-use crate::agent::direct::bounded_cache::{BoundedCache, RETENTION};
-use crate::agent::direct::journal::{Entry, Journal};
-use crate::agent::direct::request_key::RequestKey;
-use crate::agent::direct::router::{ProtocolEndpoint, ResponseFuture};
-use crate::agent::direct::shared_result::SharedResult;
-use crate::agent::direct::worker_pool::{QueueSlot, WorkerPool, lock_ignoring_poison};
+use super::receiver::{
+    ReceivedEnvelope, ReceiverResponse, body_error_response, error_response, post_only,
+    read_envelope,
+};
+use crate::agent::direct::{OpenedJournal, ProtocolEndpoint, ResponseFuture};
 use crate::agent::{Job, JobRefusal, Outcome, Skill};
 use crate::http_server::{BodyError, HttpResponse, has_content_encoding};
-use crate::{clock, ids};
+use crate::ids;
+use crate::relay::turn_dedup;
+use crate::worker::journal::Entry;
+use crate::worker::pool::{QueueSlot, WorkerPool};
+use crate::worker::request_log::{
+    Fingerprint, PeerRequest, RequestKey, RequestLog, SharedResult, TrackedRequest,
+};
 
 /// The path for envelopes.
 const PATH: &str = "/receive";
@@ -43,34 +46,57 @@ const AT: &str = "/envelope";
 const RETRY_AFTER_S: u32 = 5;
 
 /// The relay endpoint of an agent that its peers call.
-pub(crate) struct DirectEndpoint(Arc<EnvelopeService>);
+struct EnvelopeEndpoint(Arc<RequestLog<EnvelopeRequest>>);
 
-struct EnvelopeService {
-    pool: Arc<WorkerPool>,
-    turns: Mutex<BoundedCache<RequestKey, EnvelopeRecord>>,
-    journal: Journal,
+/// An envelope that was accepted. Its fingerprint says all that is kept of it.
+struct EnvelopeRequest;
+
+/// The journal's note of an answer.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    status: u16,
+    body: String,
 }
 
 /// Creates the relay endpoint for these handlers.
 pub(crate) fn endpoint(
-    bench: &Arc<WorkerPool>,
-    (journal, before): (Journal, Vec<Entry>),
+    pool: &Arc<WorkerPool>,
+    journal: OpenedJournal,
 ) -> impl ProtocolEndpoint + use<> {
-    let mut turns = BoundedCache::default();
-    for entry in &before {
-        if let Some(turn) = EnvelopeRecord::restore(entry) {
-            let since = Timestamp(entry.expires_at.0.saturating_sub(RETENTION.0));
-            turns.insert_finished(RequestKey(entry.key), turn, entry.bytes(), since);
-        }
-    }
-    DirectEndpoint(Arc::new(EnvelopeService {
-        pool: Arc::clone(bench),
-        turns: Mutex::new(turns),
-        journal,
-    }))
+    let (log, _) = RequestLog::open(Arc::clone(pool), journal, EnvelopeRequest::restore);
+    EnvelopeEndpoint(Arc::new(log))
 }
 
-impl ProtocolEndpoint for DirectEndpoint {
+impl EnvelopeRequest {
+    /// Restores an envelope of an earlier run; `None` if its answer was not kept.
+    fn restore(entry: &Entry) -> Option<(Self, Option<HttpResponse>)> {
+        if !entry.is_finished {
+            return Some((Self, None));
+        }
+        let Note { status, body } = serde_json::from_str(entry.note.as_deref()?).ok()?;
+        Some((Self, Some(HttpResponse::new(status, body))))
+    }
+}
+
+impl PeerRequest for EnvelopeRequest {
+    type Answer = HttpResponse;
+
+    fn note(&self, answer: Option<&HttpResponse>) -> Option<String> {
+        let answer = answer?;
+        let body = String::from_utf8_lossy(&answer.body).into_owned();
+        serde_json::to_string(&Note { status: answer.status, body }).ok()
+    }
+
+    fn bytes(&self, answer: &HttpResponse) -> usize {
+        answer.body.len()
+    }
+
+    fn may_repeat(outcome: &Outcome) -> bool {
+        matches!(outcome, Outcome::Declined(_))
+    }
+}
+
+impl ProtocolEndpoint for EnvelopeEndpoint {
     fn name(&self) -> &'static str {
         "relay"
     }
@@ -81,147 +107,90 @@ impl ProtocolEndpoint for DirectEndpoint {
 
     fn handle<'a>(&'a self, head: &'a Parts, body: Result<Bytes, BodyError>) -> ResponseFuture<'a> {
         Box::pin(async move {
-            if head.method != Method::POST {
-                let said = receiver::ReceiverResponse::invalid(405, "envelopes are sent with POST");
-                return HttpResponse { allow: Some("POST"), ..said.into() };
-            }
+            let invalid = |status, detail| ReceiverResponse::invalid(status, detail).into();
             match body {
+                _ if head.method != Method::POST => post_only(),
                 _ if head.uri.path().trim_end_matches('/') != PATH => {
-                    receiver::ReceiverResponse::invalid(404, "envelopes are sent to /receive")
-                        .into()
+                    invalid(404, "envelopes are sent to /receive")
                 }
                 Ok(_) if has_content_encoding(&head.headers) => {
-                    receiver::ReceiverResponse::invalid(
-                        415,
-                        "send the body without Content-Encoding",
-                    )
-                    .into()
+                    invalid(415, "send the body without Content-Encoding")
                 }
                 Ok(body) if body.len() > BODY_BYTES_MAX => {
                     body_error_response(BodyError::TooLong).into()
                 }
-                Ok(body) => match receiver::read_envelope(&head.headers, &body) {
-                    Ok(received) => self.0.take(received).await,
+                Ok(body) => match read_envelope(&head.headers, &body) {
+                    Ok(received) => self.answer(&received).await.unwrap_or_else(|refusal| refusal),
                     Err(invalid) => invalid_envelope(&invalid),
                 },
-                Err(why) => body_error_response(why).into(),
+                Err(error) => body_error_response(error).into(),
             }
         })
     }
 }
 
-impl From<receiver::ReceiverResponse> for HttpResponse {
-    fn from(receiver::ReceiverResponse { status, body }: receiver::ReceiverResponse) -> Self {
-        Self::new(status, body)
-    }
-}
-
-impl EnvelopeService {
-    /// Handles a valid envelope as a new job or as a repeat.
-    async fn take(self: &Arc<Self>, received: ReceivedEnvelope) -> HttpResponse {
-        let name = Fingerprint::of(&received);
-        let known =
-            name.and_then(|name| lock_ignoring_poison(&self.turns).get(&name.key, clock::now()));
-        if let (Some(name), Some(known)) = (name, known) {
-            if !known.matches(name) {
-                return conflict_response();
-            }
-            if !known.is_interrupted {
-                return known.answer.wait().await;
-            }
-        }
-        let (job, place) = match self.job(&received, name) {
-            Ok(job) => job,
-            Err(answer) => return answer,
+impl EnvelopeEndpoint {
+    /// Answers a valid envelope as a new job or as a repeat. The work is a separate task: a caller
+    /// that disconnects may come back for the answer.
+    async fn answer(&self, received: &ReceivedEnvelope) -> Result<HttpResponse, HttpResponse> {
+        let fingerprint = fingerprint(received);
+        let job = self.job(received, fingerprint);
+        let enqueue = || self.0.pool().try_enqueue().ok_or_else(at_capacity);
+        let Some(fingerprint) = fingerprint else {
+            let (job, slot) = (job?, enqueue()?);
+            return Ok(self.run_unidentified(job, slot).await);
         };
-        let Some(name) = name else {
-            let ongoing = SharedResult::new();
-            self.begin(None, ongoing.clone(), job, place);
-            return ongoing.wait().await;
+        let check_same = |known: &TrackedRequest<EnvelopeRequest>| {
+            if known.fingerprint == fingerprint { Ok(()) } else { Err(conflict_response()) }
         };
-        let turn = EnvelopeRecord::new(name);
-        let before = {
-            let (mut turns, now) = (lock_ignoring_poison(&self.turns), clock::now());
-            let before = turns.get(&name.key, now).filter(|turn| !turn.is_interrupted);
-            if before.is_none() {
-                turns.insert_running(name.key, turn.clone(), now);
-            }
-            before
-        };
-        // The same envelope may have arrived in the meantime.
-        match before {
-            Some(before) if before.matches(name) => before.answer.wait().await,
-            Some(_) => conflict_response(),
-            None => {
-                self.begin(Some(name), turn.answer.clone(), job, place);
-                turn.answer.wait().await
-            }
-        }
-    }
-
-    /// Works in a separate task: a caller that disconnects may come back for the answer.
-    fn begin(
-        self: &Arc<Self>,
-        name: Option<Fingerprint>,
-        told: SharedResult<HttpResponse>,
-        job: Job,
-        place: QueueSlot,
-    ) {
-        let agent_state = Arc::clone(self);
-        self.pool.spawn(async move {
-            let _seat = place.seat().await;
-            let id = job.id.clone();
-            let begun = name
-                .map_or(Ok(()), |name| agent_state.journal.write(&name.begun_entry(clock::now())));
-            let outcome = match begun {
-                Ok(()) => agent_state.pool.handlers().run_job(job).await,
-                Err(error) => {
-                    Outcome::Declined(format!("the journal cannot be written: {}", error.kind()))
-                }
-            };
-            let may_come_again = matches!(outcome, Outcome::Declined(_));
-            let answer = outcome_response(outcome);
-            let kept = name.map_or(Ok(()), |name| match may_come_again {
-                true => agent_state.journal.remove(name.key.0),
-                false => agent_state.journal.write(&name.finished_entry(&answer, clock::now())),
+        let accept = |_| Ok((EnvelopeRequest, (job?, enqueue()?)));
+        let (tracked, details) = self.0.admit(fingerprint, check_same, accept)?;
+        if let Some((job, slot)) = details {
+            let (log, tracked) = (Arc::clone(&self.0), Arc::clone(&tracked));
+            self.0.pool().spawn(async move {
+                log.execute(&tracked, slot, job, |outcome, _| outcome_response(outcome)).await;
             });
-            if kept.is_ok() {
-                agent_state.pool.close_record(&id);
-            }
-            if let Some(Fingerprint { key: scope, .. }) = name {
-                let mut turns = lock_ignoring_poison(&agent_state.turns);
-                match may_come_again {
-                    true => turns.remove(&scope),
-                    false => turns.finish(&scope, answer.body.len(), clock::now()),
-                }
-            }
-            told.complete(answer);
-        });
+        }
+        Ok(tracked.answer.wait().await)
     }
 
-    /// The job of an envelope and its queue slot, or the refusal.
+    /// Runs the job of an envelope whose repeats cannot be recognised.
+    async fn run_unidentified(&self, job: Job, slot: QueueSlot) -> HttpResponse {
+        let (answer, pool) = (SharedResult::new(), Arc::clone(self.0.pool()));
+        let result = answer.clone();
+        self.0.pool().spawn(async move {
+            let _permit = slot.acquire().await;
+            let id = job.id.clone();
+            let outcome = pool.handlers().run_job(job).await;
+            pool.close_record(&id);
+            result.complete(outcome_response(&outcome));
+        });
+        answer.wait().await
+    }
+
+    /// The job of an envelope, or the refusal.
     fn job(
         &self,
         received: &ReceivedEnvelope,
-        name: Option<Fingerprint>,
-    ) -> Result<(Job, QueueSlot), HttpResponse> {
+        fingerprint: Option<Fingerprint>,
+    ) -> Result<Job, HttpResponse> {
         let text = &received.contents.envelope;
         let wrong = |bad: InvalidBody| invalid_envelope(&bad.into());
         let json = ijson::read(text.as_bytes()).map_err(|bad| wrong(bad.into()))?;
-        let wish = WorkTerms::read(&json).map_err(wrong)?;
+        let terms = WorkTerms::read(&json).map_err(wrong)?;
         let envelope = Envelope::read(&json, AT).map_err(|invalid| invalid_envelope(&invalid))?;
-        let skill = self.skill(wish.skill)?;
-        let shape = skill.input_schema.as_ref().map_or("{}", |schema| schema.text()).to_owned();
-        let shaped = rialto_core::agent::Skill { input: shape, ..message_skill() };
-        let input = wish.input(&envelope, Some(&shaped));
-        let budget = wish.budget.unwrap_or(Credits::ZERO);
+        let skill = self.skill(terms.skill)?;
+        let schema = skill.input_schema.as_ref().map_or("{}", |schema| schema.text()).to_owned();
+        let message_skill = rialto_core::agent::Skill { input: schema, ..message_skill() };
+        let input = terms.input(&envelope, Some(&message_skill));
+        let budget = terms.budget.unwrap_or(Credits::ZERO);
         let refused = |why: JobRefusal| adaptation_failed(&refusal_text(&why));
-        self.pool.handlers().check_job(&skill.name, budget, &input).map_err(refused)?;
-        let id = match name {
-            Some(name) => name.key.job_id(),
+        self.0.pool().handlers().check_job(&skill.name, budget, &input).map_err(refused)?;
+        let id = match fingerprint {
+            Some(fingerprint) => fingerprint.key.job_id(),
             None => ids::random_id().map_err(|error| adaptation_failed(&error.to_string()))?,
         };
-        let job = Job {
+        Ok(Job {
             id: id.to_string(),
             epoch: 0,
             skill: skill.name.clone(),
@@ -230,17 +199,15 @@ impl EnvelopeService {
             budget,
             deadline: None,
             time_limit: Duration::MAX,
-        };
-        let place = self.pool.try_enqueue().ok_or_else(at_capacity)?;
-        Ok((job, place))
+        })
     }
 
     /// The requested skill, or the only one there is.
-    fn skill(&self, named: Option<&str>) -> Result<&Skill, HttpResponse> {
-        let shop = self.pool.handlers();
+    fn skill(&self, name: Option<&str>) -> Result<&Skill, HttpResponse> {
+        let handlers = self.0.pool().handlers();
         let names =
-            || shop.skills().map(|skill| skill.name.as_str()).collect::<Vec<_>>().join(", ");
-        if let Some(name) = named {
+            || handlers.skills().map(|skill| skill.name.as_str()).collect::<Vec<_>>().join(", ");
+        if let Some(name) = name {
             let unknown = || {
                 adaptation_failed(&format!(
                     "{}; its skills are {}",
@@ -248,9 +215,9 @@ impl EnvelopeService {
                     names()
                 ))
             };
-            return shop.skill(name).ok_or_else(unknown);
+            return handlers.skill(name).ok_or_else(unknown);
         }
-        let mut all = shop.skills();
+        let mut all = handlers.skills();
         let only = all.next().filter(|_| all.next().is_none());
         let several = || {
             adaptation_failed(&format!(
@@ -258,8 +225,21 @@ impl EnvelopeService {
                 names()
             ))
         };
-        only.or_else(|| shop.skill(MESSAGE_SKILL)).ok_or_else(several)
+        only.or_else(|| handlers.skill(MESSAGE_SKILL)).ok_or_else(several)
     }
+}
+
+/// A turn of a conversation is one message (spec, section 5). So is everything a server delivers
+/// under one `webhook-id`, over all attempts (section 2.6 of the book). `None` if there is neither.
+fn fingerprint(received: &ReceivedEnvelope) -> Option<Fingerprint> {
+    let (sender, contents) = (&received.sender_id, &received.contents);
+    if let Some(turn) = turn_dedup::turn_digest(sender, contents) {
+        let key = RequestKey::new("relay turn", sender, &hex::encode(turn));
+        return Some(Fingerprint { key, content: key.0 });
+    }
+    let key = RequestKey::new("relay delivery", sender, received.trace_id.as_deref()?);
+    let normalized = serde_json::to_vec(&turn_dedup::normalized_envelope(contents)?).ok()?;
+    Some(Fingerprint { key, content: Digest::of(&[&normalized]) })
 }
 
 /// Why an envelope is not a valid job, and how to fix it.
@@ -274,15 +254,15 @@ fn refusal_text(why: &JobRefusal) -> String {
 }
 
 /// The reply to an envelope whose job has ended.
-fn outcome_response(outcome: Outcome) -> HttpResponse {
+fn outcome_response(outcome: &Outcome) -> HttpResponse {
     let output = match outcome {
         Outcome::Done(output) => output,
         Outcome::Failed(why) | Outcome::Declined(why) | Outcome::InvalidInput(why) => {
-            return adaptation_failed(&why);
+            return adaptation_failed(why);
         }
     };
-    let text = json_as_text(&output);
-    let structured = (text == output).then_some(output.as_str());
+    let text = json_as_text(output);
+    let structured = (text == *output).then_some(output.as_str());
     let reply = ObjectWriter::new().text("status", "ok").text("reply", &text);
     let body = reply.maybe_raw("output", structured).finish();
     if body.len() > BODY_BYTES_MAX {

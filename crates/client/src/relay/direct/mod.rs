@@ -18,9 +18,7 @@
 //! ```
 
 mod endpoint;
-mod envelope_record;
 mod receiver;
-mod serve;
 
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
@@ -33,8 +31,7 @@ use crate::call::CallError;
 use crate::origin_client::{self, OriginClient, parse_http_url, retry_after};
 
 pub(crate) use endpoint::endpoint;
-pub use receiver::{AdaptError, EnvelopeReceiver, ReceivedEnvelope, ReceiverResponse};
-pub use serve::serve;
+pub use receiver::{AdaptError, EnvelopeReceiver, ReceivedEnvelope, ReceiverResponse, serve};
 
 /// Maximum size of a reply and of an envelope.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
@@ -42,7 +39,7 @@ pub const BODY_BYTES_MAX: usize = 64 << 10;
 /// Another agent, known by its endpoint.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    line: OriginClient,
+    client: OriginClient,
     endpoint: Url,
 }
 
@@ -64,7 +61,7 @@ impl Peer {
     /// The agent with this endpoint.
     pub fn new(endpoint: &str) -> Result<Self, CallError> {
         let endpoint = parse_http_url(endpoint)?;
-        Ok(Self { line: OriginClient::new(&endpoint)?, endpoint })
+        Ok(Self { client: OriginClient::new(&endpoint)?, endpoint })
     }
 
     /// Sends an envelope and reads the reply. A reply that contains an error is still a reply; a
@@ -72,7 +69,7 @@ impl Peer {
     pub async fn send(&self, envelope: &ValidEnvelope) -> Result<PeerReply, CallError> {
         // The envelope is sent as it is; the caller may wrap it in an A2A message.
         let body = write_receive_body(envelope.as_str(), None, "");
-        let request = self.line.request(Method::POST, self.endpoint.clone())?;
+        let request = self.client.request(Method::POST, self.endpoint.clone())?;
         let request = request.header(CONTENT_TYPE, "application/json").body(body);
         let mut answer = origin_client::send(request).await?;
         let (status, after) = (answer.status(), retry_after(answer.headers()));

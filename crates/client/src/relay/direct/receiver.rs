@@ -1,16 +1,23 @@
-//! Receives envelopes, independent of the transport: verify, pass to the handler, respond.
+//! Receives envelopes: verify, pass to the handler, respond.
 
 use std::future::Future;
+use std::sync::Arc;
 
-use http::HeaderMap;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, Method};
 use rialto_core::time::Timestamp;
 use rialto_protocols::kit::ijson;
 use rialto_protocols::relay::wire::envelope::{InvalidEnvelope, read_receive_body};
 use rialto_protocols::relay::wire::reply;
 use rialto_protocols::relay::{Code, InvalidBody};
+use tokio::net::TcpListener;
 
-use super::super::message::EnvelopeContents;
-use super::super::turn_dedup::TurnDedup;
+use super::BODY_BYTES_MAX;
+use crate::clock;
+use crate::http_server::{self, BodyError, HttpResponse};
+use crate::relay::message::EnvelopeContents;
+use crate::relay::turn_dedup::TurnDedup;
 use crate::webhook_signature::{ID_HEADER, WebhookSecret};
 
 /// A valid envelope that was received.
@@ -101,10 +108,10 @@ where
 
     async fn hand_over(&self, received: ReceivedEnvelope) -> Result<(), AdaptError> {
         let once = self.once.as_ref();
-        let turn = once.and_then(|once| once.entry(&received.sender_id, &received.contents));
-        match turn {
+        let entry = once.and_then(|once| once.entry(&received.sender_id, &received.contents));
+        match entry {
             // A repeat that arrives while the first is being handled waits for it.
-            Some(turn) => turn.get_or_try_init(|| (self.handle)(received)).await.copied(),
+            Some(entry) => entry.get_or_try_init(|| (self.handle)(received)).await.copied(),
             None => (self.handle)(received).await,
         }
     }
@@ -114,6 +121,54 @@ impl ReceiverResponse {
     /// The response to a body that is not an envelope at all, with a plain HTTP status.
     pub(super) fn invalid(status: u16, detail: &str) -> Self {
         Self { status, ..error_response(Code::InvalidEnvelope, detail) }
+    }
+}
+
+impl From<ReceiverResponse> for HttpResponse {
+    fn from(ReceiverResponse { status, body }: ReceiverResponse) -> Self {
+        Self::new(status, body)
+    }
+}
+
+/// The response to a method other than POST.
+pub(super) fn post_only() -> HttpResponse {
+    let refused = ReceiverResponse::invalid(405, "envelopes are sent with POST");
+    HttpResponse { allow: Some("POST"), ..refused.into() }
+}
+
+/// Receives envelopes on every path of `listener` until `stop`; running requests may then finish.
+/// If a caller disconnects, the handling of its envelope is cancelled.
+pub async fn serve<H, F>(
+    listener: TcpListener,
+    receiver: EnvelopeReceiver<H>,
+    stop: impl Future<Output = ()>,
+) where
+    H: Fn(ReceivedEnvelope) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<(), AdaptError>> + Send,
+{
+    let receiver = Arc::new(receiver);
+    let answer = move |head: Parts, body: Result<Bytes, BodyError>| {
+        let receiver = Arc::clone(&receiver);
+        async move {
+            match body {
+                _ if head.method != Method::POST => post_only(),
+                Ok(body) => receiver.receive(&head.headers, &body, clock::now()).await.into(),
+                Err(error) => body_error_response(error).into(),
+            }
+        }
+    };
+    http_server::serve(listener, BODY_BYTES_MAX, answer, stop).await;
+}
+
+/// The response to a body that could not be read.
+pub(super) fn body_error_response(error: BodyError) -> ReceiverResponse {
+    match error {
+        BodyError::TooLong => ReceiverResponse::invalid(
+            413,
+            &format!("the body has more than {BODY_BYTES_MAX} bytes"),
+        ),
+        BodyError::Incomplete => ReceiverResponse::invalid(400, "the body is incomplete"),
+        BodyError::TimedOut => ReceiverResponse::invalid(408, "the body took too long"),
     }
 }
 

@@ -77,7 +77,7 @@ async fn an_envelope_is_taken_out_of_both_a2a_shapes() {
 }
 
 #[tokio::test]
-async fn what_is_no_envelope_is_refused_before_anybody_sees_it() {
+async fn a_body_that_is_no_envelope_is_refused_before_the_handler() {
     let heard = Heard::default();
     let (url, _stop) = endpoint(&heard).await;
     let old = ENVELOPE_EXAMPLE.replace("0.4", "0.3");
@@ -105,7 +105,7 @@ async fn what_is_no_envelope_is_refused_before_anybody_sees_it() {
 }
 
 #[tokio::test]
-async fn an_endpoint_stops_when_it_is_told_to() {
+async fn an_endpoint_stops_at_its_signal() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let receiver = EnvelopeReceiver::new(|_| async { Ok(()) });
@@ -120,7 +120,7 @@ async fn an_endpoint_stops_when_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn replies_in_other_words_are_told_apart() {
+async fn replies_in_other_formats_are_recognised() {
     let own = r#"{"status":"error","error_code":"MOOD","detail":"bad"}"#;
     let error = ReplyStatus::Error { code: "MOOD".into(), detail: "bad".into() };
     for (status, body, said) in [
@@ -143,7 +143,7 @@ async fn replies_in_other_words_are_told_apart() {
 }
 
 #[tokio::test]
-async fn only_signed_deliveries_are_believed_where_that_is_asked_for() {
+async fn with_a_secret_only_signed_deliveries_are_accepted() {
     let secret = WebhookSecret::read("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("a secret");
     let receiver = EnvelopeReceiver::new(|_| async { Ok(()) }).with_secret(secret);
     let body = ENVELOPE_EXAMPLE.as_bytes();

@@ -1,29 +1,21 @@
-//! `rialto agent`: register, find and manage agents.
+//! `rialto agent`: register, run, find and manage agents.
 
-mod ls;
+mod event_printer;
+mod list;
+mod plan;
 mod register;
-mod rekey;
-mod rm;
 mod run;
-mod search;
-mod show;
 
 use clap::Subcommand;
-use rialto_client::relay::ListedAgent;
 
-use super::hub_options::HubOptions;
-use super::output::escape_line;
-use crate::exit::Exit;
+use super::{Exit, HubOptions};
 
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  rialto agent run --skill summarize --price 0.05 --exec 'python3 handler.py'\n  rialto agent register alice --key-out alice.key\n  rialto agent search --skill count_words --max-price 0.10\n  rialto agent ls --language fr --online\n  rialto agent show alice@chorus --json"
-)]
 pub struct Args {
     #[command(subcommand)]
     verb: Verb,
     #[command(flatten)]
-    access: HubOptions,
+    options: HubOptions,
 }
 
 #[derive(Subcommand)]
@@ -33,45 +25,32 @@ enum Verb {
     /// Register an agent, or update one with its key
     Register(register::Args),
     /// List the agents of a relay server
-    Ls(ls::Args),
+    Ls(list::Args),
     /// Find agents of all protocols by skill, price or score
-    Search(search::Args),
+    Search(list::SearchArgs),
     /// Show one agent
-    Show(show::Args),
+    Show {
+        /// The agent's number at the hub, or any of its names
+        id: String,
+    },
     /// Unregister your agent
-    Rm(rm::Args),
+    Rm {
+        /// The agent's number or any of its names
+        id: Option<String>,
+    },
     /// Get a new key for your agent
-    Rekey(rekey::Args),
+    Rekey,
 }
 
 pub fn run(args: &Args) -> Exit {
-    let access = &args.access;
+    let options = &args.options;
     match &args.verb {
-        Verb::Run(args) => access.run(run::run(access, args)),
-        Verb::Register(args) => access.run(register::run(access, args)),
-        Verb::Ls(args) => access.run(ls::run(access, args)),
-        Verb::Search(args) => access.run(search::run(access, args)),
-        Verb::Show(args) => access.run(show::run(access, args)),
-        Verb::Rm(args) => access.run(rm::run(access, args)),
-        Verb::Rekey(args) => access.run(rekey::run(access, args)),
+        Verb::Run(args) => options.run(run::run(options, args)),
+        Verb::Register(args) => options.run(register::register(options, args)),
+        Verb::Ls(args) => options.run(list::list(options, args)),
+        Verb::Search(args) => options.run(list::search(options, args)),
+        Verb::Show { id } => options.run(list::show(options, id)),
+        Verb::Rm { id } => options.run(register::unregister(options, id.as_deref())),
+        Verb::Rekey => options.run(register::rekey(options)),
     }
-}
-
-/// An agent on one line.
-fn agent_line(agent: &ListedAgent) -> String {
-    let languages = agent.languages.join(",");
-    let online = match agent.online {
-        Some(true) => "online",
-        Some(false) => "offline",
-        None => "-",
-    };
-    let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { escape_line(text) };
-    let words = [
-        escape_line(&agent.agent_id),
-        or_dash(agent.culture.as_deref().unwrap_or_default()),
-        or_dash(&languages),
-        online.to_owned(),
-        or_dash(agent.protocol.as_deref().unwrap_or_default()),
-    ];
-    words.join("  ")
 }

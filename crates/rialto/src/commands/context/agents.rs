@@ -14,10 +14,8 @@ use rialto_client::agent::{StateDir, slug};
 use rialto_core::alias::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::super::error::CliError;
-use super::super::key_file::{self, KeyFile};
-use super::super::private_files;
-use super::{Context, address, home, name};
+use super::{Context, home};
+use crate::commands::{CliError, CliResult, KeyFile, key_file};
 
 /// The directory with one subdirectory per name.
 const AGENTS: &str = "agents";
@@ -52,38 +50,38 @@ struct NameClaim {
 
 impl Context {
     /// Names of the agents of this machine.
-    pub fn agents(&self) -> Result<Vec<String>, CliError> {
+    pub fn agents(&self) -> CliResult<Vec<String>> {
         let Some(directory) = self.directory() else { return Ok(Vec::new()) };
         let mut names = home::list_dir(&directory.join(AGENTS))?;
-        names.retain(|name| name::is_valid(name));
+        names.retain(|name| home::is_valid_name(name));
         Ok(names)
     }
 
     /// Path of the key of an agent of this machine, whether or not it exists.
-    pub fn agent_key_path(&self, name: &str) -> Result<Option<PathBuf>, CliError> {
+    pub fn agent_key_path(&self, name: &str) -> CliResult<Option<PathBuf>> {
         let Some(directory) = self.directory() else { return Ok(None) };
         let entry = directory.join(AGENTS).join(dir_name(name));
         Ok(Some(state_of(&entry)?.join(KEY)))
     }
 
     /// Whether an agent's key is in the context itself rather than in its own folder.
-    pub fn holds_key_of(&self, name: &str) -> Result<bool, CliError> {
+    pub fn holds_key_of(&self, name: &str) -> CliResult<bool> {
         let directory = self.directory();
         let path = self.agent_key_path(name)?.filter(|path| path.exists());
         Ok(path.zip(directory).is_some_and(|(path, directory)| path.starts_with(directory)))
     }
 
     /// The context's directory for an agent that brings its own key; created if missing.
-    pub fn ensure_agent_dir(&self, name: &str) -> Result<PathBuf, CliError> {
-        name::check(name)?;
+    pub fn ensure_agent_dir(&self, name: &str) -> CliResult<PathBuf> {
+        home::check_name(name)?;
         let path = self.ensure_dir()?.join(AGENTS).join(name);
-        private_files::create_dir(&path).map_err(|error| home::write_error(&path, &error))?;
+        key_file::create_dir(&path).map_err(|error| home::write_error(&path, &error))?;
         Ok(path)
     }
 
     /// Claims a name for a folder and returns the agent's state directory. A name claimed by
     /// another folder is refused, so that no agent runs with the key of another.
-    pub fn claim_name(&self, agent: &AgentStart<'_>) -> Result<PathBuf, CliError> {
+    pub fn claim_name(&self, agent: &AgentStart<'_>) -> CliResult<PathBuf> {
         let entry = self.ensure_agent_dir(&dir_name(agent.name))?;
         let _held = lock(&entry.with_file_name(CLAIMS))?;
         let free = self.state_for(agent, &entry).and_then(|state| {
@@ -104,7 +102,7 @@ impl Context {
     }
 
     /// The state directory for the agent, if its name is free.
-    fn state_for(&self, agent: &AgentStart<'_>, entry: &Path) -> Result<PathBuf, CliError> {
+    fn state_for(&self, agent: &AgentStart<'_>, entry: &Path) -> CliResult<PathBuf> {
         let own = agent
             .state_name
             .map(|beside| self.ensure_state_dir(agent.folder, beside))
@@ -139,20 +137,20 @@ impl Context {
     }
 
     /// The state directory beside an `agent.toml`: one per hub, since keys belong to hubs.
-    fn ensure_state_dir(&self, folder: &Path, beside: &str) -> Result<PathBuf, CliError> {
+    fn ensure_state_dir(&self, folder: &Path, beside: &str) -> CliResult<PathBuf> {
         let all = folder.join(STATE);
-        let state = all.join(name::slug(address::without_scheme(self.hub()))).join(beside);
+        let state = all.join(home::slug(home::without_scheme(self.hub()))).join(beside);
         let unwritable = |error: io::Error| {
             let message = format!("cannot write {}: {error}", state.display());
             CliError::failed(message, "make the folder writable, or use a key file with --key-file")
         };
-        private_files::create_dir(&state).map_err(unwritable)?;
+        key_file::create_dir(&state).map_err(unwritable)?;
         // Keys must not be committed to a repository.
-        private_files::write_new(&all.join(".gitignore"), "*\n").map_err(unwritable)?;
+        key_file::write_new(&all.join(".gitignore"), "*\n").map_err(unwritable)?;
         let path = state.join(KEY);
         let keys = path.exists().then(|| key_file::load(&path)).transpose()?;
         match keys.and_then(|keys| keys.hub) {
-            Some(hub) if !address::is_same_hub(&hub, self.hub()) => {
+            Some(hub) if !home::is_same_hub(&hub, self.hub()) => {
                 let message = format!("{} is for {hub}, not for {}", path.display(), self.hub());
                 Err(CliError::conflict(message, "use the key's hub with --hub"))
             }
@@ -166,7 +164,7 @@ impl Context {
         agent: &AgentStart<'_>,
         entry: &Path,
         state: &Path,
-    ) -> Result<(), CliError> {
+    ) -> CliResult<()> {
         let Some(own) = key_in(state) else { return Ok(()) };
         for other in self.agents()? {
             let other = entry.with_file_name(other);
@@ -185,7 +183,7 @@ impl Context {
     }
 
     /// Removes the previous name of an agent that was renamed in its file.
-    fn remove_other_claims(&self, entry: &Path, state: &Path) -> Result<(), CliError> {
+    fn remove_other_claims(&self, entry: &Path, state: &Path) -> CliResult<()> {
         for other in self.agents()? {
             let other = entry.with_file_name(other);
             let is_ours =
@@ -224,7 +222,7 @@ pub fn dir_name_with_digest(name: &str, apart: &str) -> String {
 }
 
 /// The state directory of the agent of a name.
-fn state_of(entry: &Path) -> Result<PathBuf, CliError> {
+fn state_of(entry: &Path) -> CliResult<PathBuf> {
     let claim = read_claim(entry)?;
     Ok(claim.and_then(|claim| claim.state).unwrap_or_else(|| entry.to_owned()))
 }
@@ -233,8 +231,8 @@ fn key_in(state: &Path) -> Option<Key> {
     KeyFile::load(&state.join(KEY)).ok().map(|keys| keys.key)
 }
 
-fn lock(path: &Path) -> Result<File, CliError> {
-    let locked = private_files::open_lock_file(path).and_then(|file| file.lock().map(|()| file));
+fn lock(path: &Path) -> CliResult<File> {
+    let locked = key_file::open_lock_file(path).and_then(|file| file.lock().map(|()| file));
     locked.map_err(|error| home::write_error(path, &error))
 }
 
@@ -249,7 +247,7 @@ fn has_agent(state: &Path) -> bool {
 
 /// Moves an agent's state from the context to its folder, the key last. Until the key is moved, the
 /// next start moves the rest.
-fn move_state(entry: &Path, own: &Path) -> Result<(), CliError> {
+fn move_state(entry: &Path, own: &Path) -> CliResult<()> {
     let _alone = StateDir::open(entry).map_err(|error| {
         CliError::conflict(error.to_string(), "stop it first; then its key moves to this folder")
     })?;
@@ -267,22 +265,18 @@ fn move_state(entry: &Path, own: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-fn read_claim(entry: &Path) -> Result<Option<NameClaim>, CliError> {
+fn read_claim(entry: &Path) -> CliResult<Option<NameClaim>> {
     let path = entry.join(CLAIM);
-    match fs::read_to_string(&path) {
-        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| {
-            let message = format!("{} is not a valid claim file: {error}", path.display());
-            CliError::failed(message, "remove it; the next `rialto agent run` writes a new one")
-        }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(home::read_error(&path, &error)),
-    }
+    let Some(text) = home::read_optional(&path)? else { return Ok(None) };
+    serde_json::from_str(&text).map(Some).map_err(|error| {
+        let message = format!("{} is not a valid claim file: {error}", path.display());
+        CliError::failed(message, "remove it; the next `rialto agent run` writes a new one")
+    })
 }
 
-fn write_claim(entry: &Path, claim: &NameClaim) -> Result<(), CliError> {
+fn write_claim(entry: &Path, claim: &NameClaim) -> CliResult<()> {
     let path = entry.join(CLAIM);
     let written = serde_json::to_string(claim).map_err(io::Error::other);
-    let kept =
-        written.and_then(|text| private_files::write_atomically(&path, &format!("{text}\n")));
+    let kept = written.and_then(|text| key_file::write_atomically(&path, &format!("{text}\n")));
     kept.map_err(|error| home::write_error(&path, &error))
 }

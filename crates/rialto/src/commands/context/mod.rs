@@ -2,10 +2,8 @@
 //!
 //! A key stays with its hub: a context's key is sent only to the context's own hub.
 
-pub mod address;
 pub mod agents;
 pub mod home;
-mod name;
 mod subcommands;
 
 use std::path::{Path, PathBuf};
@@ -14,9 +12,7 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use super::error::CliError;
-use super::key_file::{self, KeyFile};
-use super::private_files;
+use super::{CliError, CliResult, KeyFile, key_file};
 pub use home::Home;
 pub use subcommands::{Args, run};
 
@@ -42,35 +38,35 @@ struct ContextFile {
 
 impl Context {
     /// The named context, or the current one, or the implied default.
-    pub fn current(explicit: Option<&str>) -> Result<Self, CliError> {
+    pub fn current(explicit: Option<&str>) -> CliResult<Self> {
         Self::current_in(Home::find(), explicit)
     }
 
-    fn current_in(home: Option<Home>, explicit: Option<&str>) -> Result<Self, CliError> {
-        explicit.map_or(Ok(()), name::check)?;
+    fn current_in(home: Option<Home>, explicit: Option<&str>) -> CliResult<Self> {
+        explicit.map_or(Ok(()), home::check_name)?;
         let chosen = match (explicit, &home) {
             (Some(name), _) => Some(name.to_owned()),
             (None, Some(home)) => home.current()?,
             (None, None) => None,
         };
         let name = chosen.unwrap_or_else(|| DEFAULT.to_owned());
-        let kept = home.as_ref().map(|home| Self::load(home, &name)).transpose()?.flatten();
-        match kept {
-            Some(kept) => Ok(kept),
+        let saved = home.as_ref().map(|home| Self::load(home, &name)).transpose()?.flatten();
+        match saved {
+            Some(saved) => Ok(saved),
             None if name == DEFAULT => Ok(Self { name, hub: DEFAULT_HUB.to_owned(), home }),
             None => Err(unknown_context(&name)),
         }
     }
 
     /// The context of a hub, named after its host if none exists.
-    pub fn for_hub(hub: &str) -> Result<Self, CliError> {
-        let (hub, home) = (address::normalize(hub)?, Home::find());
-        let name = name::slug(address::without_scheme(&hub));
-        let kept = home.as_ref().map(|home| Self::load(home, &name)).transpose()?.flatten();
-        match kept {
-            Some(kept) if address::is_same_hub(&kept.hub, &hub) => Ok(kept),
-            Some(kept) => {
-                let message = format!("context {name} is for {}, not for {hub}", kept.hub);
+    pub fn for_hub(hub: &str) -> CliResult<Self> {
+        let (hub, home) = (home::normalize(hub)?, Home::find());
+        let name = home::slug(home::without_scheme(&hub));
+        let saved = home.as_ref().map(|home| Self::load(home, &name)).transpose()?.flatten();
+        match saved {
+            Some(saved) if home::is_same_hub(&saved.hub, &hub) => Ok(saved),
+            Some(saved) => {
+                let message = format!("context {name} is for {}, not for {hub}", saved.hub);
                 let next = format!("`rialto context add NAME --hub {hub}` creates one for it");
                 Err(CliError::usage(message, next))
             }
@@ -79,28 +75,21 @@ impl Context {
     }
 
     /// A context that is not saved yet.
-    fn new(home: &Home, name: &str, hub: &str) -> Result<Self, CliError> {
-        name::check(name)?;
-        let hub = address::normalize(hub)?;
+    fn new(home: &Home, name: &str, hub: &str) -> CliResult<Self> {
+        home::check_name(name)?;
+        let hub = home::normalize(hub)?;
         Ok(Self { name: name.to_owned(), hub, home: Some(home.clone()) })
     }
 
     /// A saved context.
-    fn load(home: &Home, name: &str) -> Result<Option<Self>, CliError> {
+    fn load(home: &Home, name: &str) -> CliResult<Option<Self>> {
         let path = home.directory_of(name).join("context.toml");
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(home::read_error(&path, &error)),
-        };
-        let written: ContextFile = toml::from_str(&text).map_err(|_| {
+        let Some(text) = home::read_optional(&path)? else { return Ok(None) };
+        let file: ContextFile = toml::from_str(&text).map_err(|_| {
             let message = format!("{} has no line `hub = \"URL\"`", path.display());
             CliError::usage(message, format!("`rialto context add {name} --hub URL` rewrites it"))
         })?;
-        Ok(Some(Self {
-            hub: address::normalize(&written.hub)?,
-            ..Self::new(home, name, DEFAULT_HUB)?
-        }))
+        Ok(Some(Self { hub: home::normalize(&file.hub)?, ..Self::new(home, name, DEFAULT_HUB)? }))
     }
 
     pub fn name(&self) -> &str {
@@ -113,11 +102,11 @@ impl Context {
     }
 
     /// The caller's key, if one is saved.
-    pub fn load_key(&self) -> Result<Option<KeyFile>, CliError> {
+    pub fn load_key(&self) -> CliResult<Option<KeyFile>> {
         let Some(path) = self.key_path().filter(|path| path.exists()) else { return Ok(None) };
         let me = key_file::load(&path)?;
         match &me.hub {
-            Some(hub) if !address::is_same_hub(hub, &self.hub) => {
+            Some(hub) if !home::is_same_hub(hub, &self.hub) => {
                 let message =
                     format!("context {} is for {}, its key for {hub}", self.name, self.hub);
                 let next = format!(
@@ -136,32 +125,32 @@ impl Context {
     }
 
     /// Saves the caller's key in place of the previous one.
-    pub fn save_key(&self, keys: &KeyFile) -> Result<(), CliError> {
+    pub fn save_key(&self, keys: &KeyFile) -> CliResult<()> {
         let path = self.ensure_dir()?.join("me.key");
         let keys = KeyFile { hub: Some(self.hub.clone()), ..keys.clone() };
         keys.write(&path).map_err(|error| home::write_error(&path, &error))
     }
 
     /// Saves the key only if there is none yet, and returns the saved one.
-    pub fn save_key_if_none(&self, keys: &KeyFile) -> Result<KeyFile, CliError> {
+    pub fn save_key_if_none(&self, keys: &KeyFile) -> CliResult<KeyFile> {
         let path = self.ensure_dir()?.join("me.key");
         let keys = KeyFile { hub: Some(self.hub.clone()), ..keys.clone() };
-        match private_files::write_new(&path, &keys.to_text())
+        if key_file::write_new(&path, &keys.to_text())
             .map_err(|error| home::write_error(&path, &error))?
         {
-            true => Ok(keys),
-            false => key_file::load(&path),
+            Ok(keys)
+        } else {
+            key_file::load(&path)
         }
     }
 
     /// Archives the caller's key under another name. This hub does not know the key, but a hub that
     /// does may come back.
-    pub fn archive_key(&self, refused: &KeyFile) -> Result<(), CliError> {
+    pub fn archive_key(&self, refused: &KeyFile) -> CliResult<()> {
         let Some(path) = self.key_path() else { return Ok(()) };
         let unwritable = |error: io::Error| home::write_error(&path, &error);
         // If several commands notice at once, only one archives the key.
-        let lock =
-            private_files::open_lock_file(&path.with_file_name("me.lock")).map_err(unwritable)?;
+        let lock = key_file::open_lock_file(&path.with_file_name("me.lock")).map_err(unwritable)?;
         lock.lock().map_err(unwritable)?;
         if self.load_key()?.is_none_or(|me| me.key != refused.key) {
             return Ok(());
@@ -172,14 +161,8 @@ impl Context {
     }
 
     /// Removes the caller's key.
-    pub fn remove_key(&self) -> Result<(), CliError> {
-        let Some(path) = self.key_path() else { return Ok(()) };
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(home::write_error(&path, &error))
-            }
-            _ => Ok(()),
-        }
+    pub fn remove_key(&self) -> CliResult<()> {
+        self.key_path().map_or(Ok(()), |path| home::remove_optional(&path))
     }
 
     /// Whether the context is saved.
@@ -193,11 +176,8 @@ impl Context {
 
     /// Creates the context's directory if it does not exist. A hub that is named for one command
     /// does not become the default for later ones.
-    pub fn ensure_dir(&self) -> Result<PathBuf, CliError> {
-        let home = match &self.home {
-            Some(home) => home.clone(),
-            None => Home::require()?,
-        };
+    pub fn ensure_dir(&self) -> CliResult<PathBuf> {
+        let home = self.home.clone().map_or_else(Home::require, Ok)?;
         let directory = home.directory_of(&self.name);
         if !directory.join("context.toml").exists() {
             self.write(&directory)?;
@@ -208,12 +188,12 @@ impl Context {
         Ok(directory)
     }
 
-    fn write(&self, directory: &Path) -> Result<(), CliError> {
+    fn write(&self, directory: &Path) -> CliResult<()> {
         let path = directory.join("context.toml");
         let text = toml::to_string(&ContextFile { hub: self.hub.clone() }).unwrap_or_default();
-        let kept = private_files::create_dir(directory)
-            .and_then(|()| private_files::write_atomically(&path, &text));
-        kept.map_err(|error| home::write_error(&path, &error))
+        let written =
+            key_file::create_dir(directory).and_then(|()| key_file::write_atomically(&path, &text));
+        written.map_err(|error| home::write_error(&path, &error))
     }
 }
 

@@ -6,7 +6,7 @@ fn home() -> (tempfile::TempDir, Home) {
     (directory, home)
 }
 
-fn current(home: &Home, explicit: Option<&str>) -> Result<Context, CliError> {
+fn current(home: &Home, explicit: Option<&str>) -> CliResult<Context> {
     Context::current_in(Some(home.clone()), explicit)
 }
 
@@ -49,7 +49,7 @@ fn one_is_current_until_another_is_chosen() {
         home.contexts().expect("both").iter().map(|one| one.name().to_owned()).collect();
     assert_eq!(names, ["one", "two"]);
     let error = current(&home, Some("three")).expect_err("there is none");
-    assert_eq!(error.exit, crate::exit::Exit::NotFound);
+    assert_eq!(error.exit, crate::commands::Exit::NotFound);
     assert!(error.next.is_some_and(|next| next.contains("rialto context add three")));
 }
 
@@ -69,7 +69,7 @@ fn a_key_of_another_hub_is_no_key_of_a_context() {
     let (_directory, home) = home();
     let context = Context::new(&home, "one", "http://one").expect("fine");
     let path = context.ensure_dir().expect("made").join("me.key");
-    private_files::write_atomically(&path, "rk_1\nhub http://two\n").expect("written");
+    key_file::write_atomically(&path, "rk_1\nhub http://two\n").expect("written");
     assert!(context.load_key().expect_err("it is not for this hub").message.contains("http://two"));
 }
 

@@ -11,11 +11,11 @@ fn story() -> &'static DemoReport {
     static STORY: OnceLock<DemoReport> = OnceLock::new();
     STORY.get_or_init(|| {
         let runtime = runtime().expect("a runtime");
-        let played = runtime.block_on(async {
+        let report = runtime.block_on(async {
             let (_trigger, shutdown) = Shutdown::manual();
             run_to_end(DisplayMode::Silent, &shutdown).await
         });
-        played.expect("a demo run")
+        report.expect("a demo run")
     })
 }
 
@@ -55,7 +55,7 @@ fn a_step_of_another_amount_or_with_somebody_else_does_not_pass() {
         one_micro_more(&mut amount.expect("an amount").0);
     };
     assert_eq!(broken(dearer), ["Reader hires Editor"]);
-    let other = broken(|report| report.events[1].with = Some(role::Role::Herald));
+    let other = broken(|report| report.events[1].with = Some(plan::Role::Herald));
     assert_eq!(other, ["Editor defers Reader", "nothing happens that is not planned"]);
 }
 
@@ -85,7 +85,7 @@ fn a_movement_that_is_missing_or_a_micro_credit_too_much_is_found() {
         assert!(broken(account).contains(&sum));
     }
     let rich = |report: &mut DemoReport| {
-        let scout = report.after.get_mut(&role::Role::Scout).expect("it is there");
+        let scout = report.after.get_mut(&plan::Role::Scout).expect("it is there");
         one_micro_more(&mut scout.balance.available);
     };
     assert_eq!(broken(rich), ["every agent has exactly the expected credits"]);
@@ -99,14 +99,14 @@ fn a_movement_that_is_missing_or_a_micro_credit_too_much_is_found() {
 #[test]
 fn reputations_that_stand_still_and_lost_hops_are_found() {
     let moved = "both reputations of every worker move the right way";
-    for (who, person) in &story().after {
+    for (role, agent) in &story().after {
         let still = |report: &mut DemoReport| {
-            let before = report.before[who].scores.clone();
-            report.after.get_mut(who).expect("it is there").scores = before;
+            let before = report.before[role].scores.clone();
+            report.after.get_mut(role).expect("it is there").scores = before;
         };
-        let works = person.scores != story().before[who].scores;
-        let wanted: &[&str] = if works { &[moved] } else { &[] };
-        assert_eq!(broken(still), wanted, "{who}");
+        let works = agent.scores != story().before[role].scores;
+        let expected: &[&str] = if works { &[moved] } else { &[] };
+        assert_eq!(broken(still), expected, "{role}");
     }
     let untraced = broken(|report| drop(report.records.hops.pop()));
     assert_eq!(untraced, ["the Reader's job is traced there and back"]);

@@ -2,35 +2,26 @@
 
 use std::time::Duration;
 
-use rialto_client::{CallError, Hub, Method, RetryPolicy};
+use rialto_client::{CallError, RetryPolicy};
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
 use rialto_engine::random::{OsRandom, RandomSource};
-use serde::Serialize;
-use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep, timeout_at};
 use uuid::Uuid;
 
-use super::super::agent_names::resolve_agent;
-use super::super::duration::parse_duration;
-use super::super::error::CliError;
-use super::super::hub_options::HubOptions;
-use super::super::output;
-use super::super::views::parse_json;
-use super::deadline::{self, Deadline};
-use super::json_input;
-use super::progress::Progress;
-use super::view::JobView;
-use super::wait::JobWait;
-use crate::exit::Exit;
+use super::follow::{JobWait, Progress};
+use super::job_error;
+use crate::commands::agent_names::resolve_agent;
+use crate::commands::time::{Deadline, now, parse_duration, to_duration};
+use crate::commands::v1::{Amount, JobView, NewJob};
+use crate::commands::{
+    Answer, CliError, CliResult, Exit, HubOptions, V1, escape_line, input, output,
+};
 
 /// Decimals of a budget.
 const DECIMALS: usize = 2;
 
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  rialto job post --skill shout --input '{\"text\":\"hello\"}' --budget 0.10 --wait\n  rialto job post --skill sum --input @numbers.json --budget 1 --to adder --watch\n  echo '{\"n\":3}' | rialto job post --skill square --input - --budget 0.05 --json\n\nWithout --wait, prints the job's id and state. With --wait, the result goes to standard output and\na summary line to standard error. A caller without a key is registered, and the key is saved in the\ncontext. A lost answer is retried with the same id, so that the job is posted only once; use --id\nto continue after the command has failed."
-)]
 pub struct Args {
     /// Skill to hire
     #[arg(long, value_name = "NAME")]
@@ -67,75 +58,43 @@ pub struct Args {
     callback: Option<String>,
 }
 
-/// The body of a job post.
-#[derive(Serialize)]
-struct JobPostBody<'a> {
-    id: Uuid,
-    skill: &'a str,
-    input: &'a RawValue,
-    budget: Box<RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    select: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    callback: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    deadline: Option<&'a str>,
-}
-
-pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
-    let input = json_input::read_json("--input", &args.input)?;
+pub async fn run(options: &HubOptions, args: &Args) -> CliResult {
+    let input = input::read_json("--input", &args.input)?;
     let id = args.id.unwrap_or_else(|| OsRandom.new_uuid());
     let to = match &args.to {
-        Some(name) => Some(resolve_agent(access, &access.client()?.0, name).await?),
+        Some(name) => Some(resolve_agent(options, &options.client()?.0, name).await?),
         None => None,
     };
-    let deadline = args.deadline.map(|deadline| deadline.text(deadline::now()));
-    let order = job_body(args, id, &input, to.as_deref(), deadline.as_deref())
-        .map_err(|error| CliError::from(unreadable(error)))?;
-    let (hub, _) = access.client_or_register().await?;
-    let began = Instant::now();
-    let time = Duration::from_millis(args.timeout.0.unsigned_abs());
-    let text = match post(&hub, order, began + time).await {
-        Ok(text) => text,
+    let deadline = args.deadline.map(|deadline| deadline.text(now()));
+    let new_job = NewJob {
+        id,
+        skill: &args.skill,
+        input: &input,
+        budget: Amount(args.budget),
+        to: to.as_deref(),
+        select: args.select.as_deref(),
+        callback: args.callback.as_deref(),
+        deadline: deadline.as_deref(),
+    };
+    let (api, _) = options.client_or_register().await?;
+    let (start, time) = (Instant::now(), to_duration(args.timeout));
+    let answer = match post(&api, &new_job, start + time).await {
+        Ok(answer) => answer,
         Err(PostError { error, time_is_over }) => {
             let cli_error = post_error(error, id, deadline.as_deref());
             return Err(if time_is_over { with_timeout_hint(cli_error, time) } else { cli_error });
         }
     };
-    let job: JobView = parse_json(&text)?;
+    let job = answer.parse()?;
     if args.wait || args.watch {
         let progress = args.watch.then(Progress::new);
-        let left = i64::try_from(time.saturating_sub(began.elapsed()).as_millis());
-        let time = Some(Millis(left.unwrap_or(i64::MAX)));
-        let waiting = JobWait { time, progress, hub_is_known: true };
-        return waiting.run(access, &hub, &job.id).await;
+        let until = Some(start + time);
+        let wait = JobWait { id: &job.id, until, progress, hub_is_known: true };
+        return wait.run(options, &api).await;
     }
-    let _ = match access.json {
-        true => output::print_line(&text),
-        false => output::print_line(&output::escape_line(&format!("{} {}", job.id, job.state))),
-    };
-    Ok(Exit::Ok)
-}
-
-fn job_body(
-    args: &Args,
-    id: Uuid,
-    input: &RawValue,
-    to: Option<&str>,
-    deadline: Option<&str>,
-) -> Result<String, serde_json::Error> {
-    serde_json::to_string(&JobPostBody {
-        id,
-        skill: &args.skill,
-        input,
-        budget: RawValue::from_string(args.budget.to_text(DECIMALS))?,
-        to,
-        select: args.select.as_deref(),
-        callback: args.callback.as_deref(),
-        deadline,
-    })
+    Ok(output::print(options.json, answer.text, || {
+        escape_line(&format!("{} {}", job.id, job.state))
+    }))
 }
 
 /// Why a job was not posted.
@@ -147,16 +106,15 @@ struct PostError {
 
 /// Posts the job once, however often it is sent: the id stays the same. Temporary errors are
 /// retried until the time limit; an unreachable hub only a few times.
-async fn post(hub: &Hub, order: String, until: Instant) -> Result<String, PostError> {
+async fn post(api: &V1, job: &NewJob<'_>, until: Instant) -> Result<Answer<JobView>, PostError> {
     let retry = RetryPolicy::default();
     let mut tries = 0;
     loop {
-        let sent = hub.call_text(Method::POST, "/v1/jobs", Some(order.clone()));
-        let error = match timeout_at(until, sent).await {
-            Ok(Ok((_, text))) => return Ok(text),
+        let error = match timeout_at(until, api.post_job(job)).await {
+            Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => error,
             Err(_) => {
-                let error = CallError::TimedOut { url: hub.base().to_owned() };
+                let error = CallError::TimedOut { url: api.0.base().to_owned() };
                 return Err(PostError { error, time_is_over: true });
             }
         };
@@ -170,9 +128,7 @@ async fn post(hub: &Hub, order: String, until: Instant) -> Result<String, PostEr
             return Err(PostError { time_is_over: has_answered, error });
         }
         let seconds = pause.as_secs_f32().ceil();
-        output::print_stderr(&output::escape_line(&format!(
-            "rialto: {error}; retrying in {seconds} s"
-        )));
+        output::print_stderr(&escape_line(&format!("rialto: {error}; retrying in {seconds} s")));
         sleep(pause).await;
     }
 }
@@ -189,7 +145,7 @@ fn with_timeout_hint(cli_error: CliError, time: Duration) -> CliError {
 /// The error for a failed post. If the answer was lost, the job may have been posted.
 fn post_error(error: CallError, id: Uuid, deadline: Option<&str>) -> CliError {
     let may_be_there = error.min_retry_delay().is_some();
-    let cli_error = super::job_error(error, "`rialto agent search` lists agents")
+    let cli_error = job_error(error, "`rialto agent search` lists agents")
         .with_hint_on(Exit::Usage, "write it like `rialto job post --skill shout --input '{\"text\":\"hello\"}' --budget 0.10 --deadline 10m`");
     if !may_be_there {
         return cli_error;
@@ -203,8 +159,4 @@ fn post_error(error: CallError, id: Uuid, deadline: Option<&str>) -> CliError {
 
 fn budget(text: &str) -> Result<Credits, String> {
     Credits::parse(text, DECIMALS).map_err(|why| format!("the budget {why}: write it like 0.10"))
-}
-
-pub fn unreadable(error: serde_json::Error) -> CallError {
-    CallError::Unreadable(error.to_string())
 }

@@ -10,21 +10,16 @@ use rialto_client::relay::{
 use rialto_core::money::Credits;
 use serde_json::{Value, json};
 
-use super::super::error::CliError;
-use super::super::hub_options::HubOptions;
-use super::super::output;
-use super::sender;
-use crate::exit::Exit;
+use crate::commands::{CliError, CliResult, Exit, HubOptions, KeyFile, output};
 
+/// The protocol of sender names.
+const RELAY: &str = "relay";
 /// The maximum length of a text; no hub accepts more.
 const TEXT_BYTES_MAX: u64 = 64 << 10;
 /// Decimals of a budget.
 const DECIMALS: usize = 2;
 
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  rialto msg send --key-file alice.key --to bob 'Hello!'\n  date | rialto msg send --key-file alice.key --to bob@chorus -\n  RIALTO_KEY=ca_… rialto msg send --from alice@chorus --to bob --conversation c-1 --turn 1 'Hello!'\n  rialto msg send --key-file alice.key --to writer --stream 'A poem, please'\n  rialto msg send --to word-counter-5cd075cd@registry --budget 0.05 'one two three'\n\nThe sender is --from, or the agent of the key. A message to an agent that works for credits is a\njob: --budget sets its maximum price. If the message cannot be delivered, the exit code is 7\n(receiver unreachable) or 8 (receiver timed out)."
-)]
 pub struct Args {
     /// Receiver: NAME@HOST, or NAME for an agent at the hub's own host
     #[arg(long, value_name = "ID")]
@@ -57,37 +52,61 @@ pub struct Args {
     text: String,
 }
 
-pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
-    let keys = access.load_key()?;
-    let sender = sender::find_sender(access, args.from.as_deref(), keys.as_ref()).await?;
-    let outbound = build_envelope(args, &sender)?;
-    let order = SendRequest {
+pub async fn run(options: &HubOptions, args: &Args) -> CliResult {
+    let keys = options.load_key()?;
+    let sender = find_sender(options, args.from.as_deref(), keys.as_ref()).await?;
+    let envelope = build_envelope(args, &sender)?;
+    let request = SendRequest {
         receiver_id: &args.to,
-        envelope: &outbound,
+        envelope: &envelope,
         idempotency_key: args.idempotency_key.as_deref(),
     };
-    let server = access.relay_server(keys.as_ref()).await?;
-    let (sent, heard) = match args.stream {
-        false => (server.send(&order).await?, None),
-        true => match server.send_streaming(&order).await? {
+    let server = options.relay_server().await?;
+    let (sent, reply) = if args.stream {
+        match server.send_streaming(&request).await? {
             SendResponse::Complete(sent) => (sent, None),
-            SendResponse::Streaming(words) => read_reply(access, *words).await?,
-        },
+            SendResponse::Streaming(stream) => read_reply(options, *stream).await?,
+        }
+    } else {
+        (server.send(&request).await?, None)
     };
-    print_result(access, args, sent, heard)
+    print_result(options, args, sent, reply)
 }
 
-fn build_envelope(args: &Args, sender: &str) -> Result<ValidEnvelope, CliError> {
+/// The sender's full address: the given one, or that of the key file, or the key's relay alias at
+/// the hub.
+async fn find_sender(
+    options: &HubOptions,
+    given: Option<&str>,
+    keys: Option<&KeyFile>,
+) -> CliResult<String> {
+    // The key file of another protocol's agent holds a name of that protocol.
+    let known = keys.and_then(|keys| keys.agent_id.as_deref()).filter(|id| id.contains('@'));
+    if let Some(sender) = given.or(known) {
+        return Ok(sender.to_owned());
+    }
+    let alias = match keys {
+        // A relay server need not be a hub, and then it has no such endpoint.
+        Some(_) => options.client_with_key()?.0.me().await.ok(),
+        None => None,
+    };
+    alias.and_then(|mut me| me.agent.names.remove(RELAY)).ok_or_else(|| {
+        let next = "use --from NAME@HOST, or --key-file with a file written by `rialto agent register --key-out`";
+        CliError::usage("no sender given", next)
+    })
+}
+
+fn build_envelope(args: &Args, sender: &str) -> CliResult<ValidEnvelope> {
     let text = if args.text == "-" { read_text()? } else { args.text.clone() };
-    let draft = EnvelopeSpec {
+    let spec = EnvelopeSpec {
         cultural_context: args.context.clone(),
         conversation_id: args.conversation.clone(),
         turn_number: args.turn,
         ..EnvelopeSpec::new(sender, &args.culture, &text)
     };
-    let outbound = draft.build()?;
-    let (Some(budget), Some(open)) = (args.budget, outbound.as_str().strip_suffix('}')) else {
-        return Ok(outbound);
+    let envelope = spec.build()?;
+    let (Some(budget), Some(open)) = (args.budget, envelope.as_str().strip_suffix('}')) else {
+        return Ok(envelope);
     };
     // Built as text, so that the amount never passes through a float.
     Ok(ValidEnvelope::read(&format!(r#"{open},"budget":{}}}"#, budget.to_text(DECIMALS)))?)
@@ -97,7 +116,7 @@ fn budget(text: &str) -> Result<Credits, String> {
     Credits::parse(text, DECIMALS).map_err(|why| format!("the budget {why}: write it like 0.05"))
 }
 
-fn read_text() -> Result<String, CliError> {
+fn read_text() -> CliResult<String> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes);
     let wrong = |why: String| CliError::usage(why, "send a shorter text in UTF-8");
@@ -115,45 +134,45 @@ fn read_text() -> Result<String, CliError> {
 
 /// Reads the streamed reply and prints it as it arrives.
 async fn read_reply(
-    access: &HubOptions,
-    mut words: ReplyStream,
-) -> Result<(SentMessage, Option<ReplyEvent>), CliError> {
-    let (mut last, mut sent, mut spoke) = (None, None, false);
-    while let Some(said) = words.next().await {
-        let text = match said? {
+    options: &HubOptions,
+    mut stream: ReplyStream,
+) -> CliResult<(SentMessage, Option<ReplyEvent>)> {
+    let (mut last, mut sent, mut has_printed) = (None, None, false);
+    while let Some(item) = stream.next().await {
+        let text = match item? {
             ReplyStreamItem::Delivery(delivery) => {
                 sent = Some(delivery);
                 continue;
             }
             ReplyStreamItem::Event(ReplyEvent::Chunk { text }) => text,
-            ReplyStreamItem::Event(word) => {
+            ReplyStreamItem::Event(event) => {
                 // Some receivers send the whole reply at the end.
-                let text = match &word {
-                    ReplyEvent::Done { full_text, .. } if !spoke => full_text.clone(),
+                let text = match &event {
+                    ReplyEvent::Done { full_text, .. } if !has_printed => full_text.clone(),
                     _ => String::new(),
                 };
-                last = Some(word);
+                last = Some(event);
                 text
             }
         };
-        if !access.json && !text.is_empty() {
-            spoke = true;
+        if !options.json && !text.is_empty() {
+            has_printed = true;
             let _ = output::print_text(&output::escape_lines(&text));
         }
     }
-    if spoke {
-        let _ = output::print_line("");
+    if has_printed {
+        output::print_data("");
     }
     let cut = || CallError::Unreadable("the server did not report the delivery".to_owned());
     Ok((sent.ok_or_else(cut)?, last))
 }
 
 fn print_result(
-    access: &HubOptions,
+    options: &HubOptions,
     args: &Args,
     sent: SentMessage,
-    heard: Option<ReplyEvent>,
-) -> Result<Exit, CliError> {
+    reply: Option<ReplyEvent>,
+) -> CliResult {
     let exit = match &sent.outcome {
         DeliveryOutcome::Rejected(why) => return Err(rejection_error(&args.to, why.clone())),
         DeliveryOutcome::Failed { code, .. } => match code.as_str() {
@@ -165,17 +184,14 @@ fn print_result(
         | DeliveryOutcome::Delivered { .. }
         | DeliveryOutcome::Queued => Exit::Ok,
     };
-    if access.json {
-        let _ = output::print_line(&document(&sent, heard).to_string());
-        return Ok(exit);
-    }
     let line = describe(&args.to, &sent);
     // Standard output is only for the reply.
-    match exit == Exit::Ok && heard.is_none() {
-        true => {
-            let _ = output::print_line(&line);
-        }
-        false => output::print_stderr(&format!("rialto: {line}")),
+    if options.json {
+        output::print_data(document(&sent, reply));
+    } else if exit == Exit::Ok && reply.is_none() {
+        output::print_data(&line);
+    } else {
+        output::print_stderr(&format!("rialto: {line}"));
     }
     Ok(exit)
 }
@@ -188,13 +204,14 @@ fn rejection_error(to: &str, why: Rejection) -> CliError {
         return refused.into();
     }
     // The receiver's own refusal. It names the `budget` field in the words of the protocol.
-    let next = match message.contains("\"budget\"") {
-        true => "set the maximum price with --budget".to_owned(),
-        false => format!("`rialto agent show {to}` shows its skills and prices"),
+    let next = if message.contains("\"budget\"") {
+        "set the maximum price with --budget".to_owned()
+    } else {
+        format!("`rialto agent show {to}` shows its skills and prices")
     };
-    let told = if code.is_empty() { String::new() } else { format!(" ({code})") };
+    let suffix = if code.is_empty() { String::new() } else { format!(" ({code})") };
     let code = Some(code).filter(|code| !code.is_empty());
-    CliError { code, ..CliError::failed(format!("{to} refused: {message}{told}"), next) }
+    CliError { code, ..CliError::failed(format!("{to} refused: {message}{suffix}"), next) }
 }
 
 /// The result of the delivery, on one line.
@@ -215,7 +232,7 @@ fn describe(to: &str, sent: &SentMessage) -> String {
     output::escape_line(&format!("{what}{trace}"))
 }
 
-fn document(sent: &SentMessage, heard: Option<ReplyEvent>) -> Value {
+fn document(sent: &SentMessage, reply: Option<ReplyEvent>) -> Value {
     let mut document = json!({"delivery": sent.delivery_status(), "tries": sent.tries});
     let mut put = |name: &str, value: Value| document[name] = value;
     if let Some(trace_id) = &sent.trace_id {
@@ -232,7 +249,7 @@ fn document(sent: &SentMessage, heard: Option<ReplyEvent>) -> Value {
     if sent.loop_guard {
         put("loop_guard", json!(true));
     }
-    if let Some(ReplyEvent::Done { full_text, envelope }) = heard {
+    if let Some(ReplyEvent::Done { full_text, envelope }) = reply {
         put("full_text", json!(full_text));
         let envelope: Option<Value> = envelope.and_then(|text| serde_json::from_str(&text).ok());
         put("envelope", json!(envelope));
@@ -258,9 +275,9 @@ mod tests {
     #[test]
     fn a_letter_says_what_was_typed_to_the_digit() {
         let typed = args("--to bob --conversation c --turn 3 --budget 0.1 Hello!");
-        let outbound = build_envelope(&typed, "alice@chorus").expect("a letter");
-        let wanted = r#""original_text":"Hello!","sender_culture":"en","conversation_id":"c","turn_number":3,"budget":0.10}"#;
-        assert!(outbound.as_str().ends_with(wanted), "{}", outbound.as_str());
+        let envelope = build_envelope(&typed, "alice@chorus").expect("a letter");
+        let expected = r#""original_text":"Hello!","sender_culture":"en","conversation_id":"c","turn_number":3,"budget":0.10}"#;
+        assert!(envelope.as_str().ends_with(expected), "{}", envelope.as_str());
         assert!(budget("0.001").is_err() && budget("much").is_err());
     }
 
@@ -290,8 +307,8 @@ mod tests {
             describe("bob", &sent),
             "not delivered to bob: si\\nlent (ERR_TIMEOUT), trace t"
         );
-        let wanted = json!({"delivery": "failed", "tries": 2, "trace_id": "t",
+        let expected = json!({"delivery": "failed", "tries": 2, "trace_id": "t",
             "error_code": "ERR_TIMEOUT", "detail": "si\nlent"});
-        assert_eq!(document(&sent, None), wanted);
+        assert_eq!(document(&sent, None), expected);
     }
 }

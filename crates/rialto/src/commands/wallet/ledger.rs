@@ -1,20 +1,19 @@
-//! `rialto wallet ledger`: lists the movements of an account.
+//! `rialto wallet ledger` and `rialto wallet verify`: list the movements of an account, and recount
+//! its balance from them.
 
 use rialto_client::CallError;
-use serde_json::value::RawValue;
+use rialto_core::money::Credits;
+use serde::Serialize;
 
-use super::super::error::CliError;
-use super::super::hub_options::HubOptions;
-use super::super::output;
-use super::super::table::{Column, Table};
-use super::super::views::{Pages, parse_json};
-use super::ledger_entry::LedgerEntry;
-use crate::exit::Exit;
+use crate::commands::v1::{Balance, LedgerEntry, PAGE_MAX, SubAccount, format_amount, unreadable};
+use crate::commands::{
+    Answer, CliError, CliResult, Column, Exit, HubOptions, Table, V1, escape_line, output,
+};
+
+/// Attempts, if credits move during the count.
+const TRIES_MAX: usize = 5;
 
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  rialto wallet ledger\n  rialto wallet ledger --limit 5\n  rialto wallet ledger --all --json\n\nOne line per movement, newest first. Credits for a job are first held, then captured for the worker,\nand the rest is released. The --json document is a list of entries as the hub shows them."
-)]
 pub struct Args {
     /// Maximum number of entries
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
@@ -24,32 +23,21 @@ pub struct Args {
     all: bool,
 }
 
-pub async fn run(access: &HubOptions, args: &Args) -> Result<Exit, CliError> {
-    let (hub, _) = access.client_with_key()?;
-    let limit = match args.all {
-        true => usize::MAX,
-        false => usize::try_from(args.limit).unwrap_or(usize::MAX),
-    };
-    let mut pages = Pages::new(&hub, "/v1/ledger", Vec::new());
-    let mut lines: Vec<Box<RawValue>> = Vec::new();
-    while lines.len() < limit
-        && let Some(more) = pages.next_page(limit - lines.len()).await?
-    {
-        lines.extend(more);
+pub async fn list(options: &HubOptions, args: &Args) -> CliResult {
+    let (api, _) = options.client_with_key()?;
+    let mut pages = api.ledger();
+    let entries = pages.take(if args.all { u32::MAX } else { args.limit }).await?;
+    if options.json {
+        return Ok(output::print_list(entries.iter().map(|entry| entry.text.as_str())));
     }
-    if access.json {
-        let texts: Vec<&str> = lines.iter().map(|line| line.get()).collect();
-        let _ = output::print_line(&format!("[{}]", texts.join(",")));
-        return Ok(Exit::Ok);
-    }
-    table(&lines)?.print();
+    table(&entries)?.print();
     if pages.has_more() {
         output::print_stderr("there are more entries; --all lists them");
     }
     Ok(Exit::Ok)
 }
 
-fn table(lines: &[Box<RawValue>]) -> Result<Table, CallError> {
+fn table(entries: &[Answer<LedgerEntry>]) -> Result<Table, CallError> {
     let mut table = Table::new([
         Column::time("AT"),
         Column::text("KIND"),
@@ -58,32 +46,148 @@ fn table(lines: &[Box<RawValue>]) -> Result<Table, CallError> {
         Column::flexible("TO"),
         Column::flexible("FOR"),
     ]);
-    for line in lines {
-        let entry: LedgerEntry = parse_json(line.get())?;
-        let what = entry.job.or(entry.transfer).unwrap_or_default();
-        let (from, to) = (entry.from.describe(), entry.to.describe());
-        table.push_row([&entry.at, &entry.kind, entry.amount.get(), &from, &to, &what]);
+    for entry in entries {
+        let LedgerEntry { at, kind, from, to, amount, job, transfer, .. } = entry.parse()?;
+        let reason = job.or(transfer).unwrap_or_default();
+        table.push_row([&at, &kind, amount.get(), &from.describe(), &to.describe(), &reason]);
     }
     Ok(table)
 }
 
+impl SubAccount {
+    fn describe(&self) -> String {
+        format!("{}{}", self.owner, if self.held { " (held)" } else { "" })
+    }
+}
+
+/// A recount, and the balance it is compared with.
+#[derive(Serialize)]
+struct Recount {
+    owner: String,
+    /// The number of ledger entries.
+    lines: u64,
+    counted: Balance,
+    shown: Balance,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    ok: bool,
+    #[serde(flatten)]
+    recount: &'a Recount,
+    difference: Balance,
+}
+
+pub async fn verify(options: &HubOptions) -> CliResult {
+    let (api, _) = options.client_with_key()?;
+    let recount = count(&api).await?;
+    let document = serde_json::to_string(&recount.document()).map_err(unreadable)?;
+    output::print(options.json, document, || recount.describe());
+    Ok(if recount.is_consistent() { Exit::Ok } else { Exit::Failed })
+}
+
+/// Counts while nothing moves: the balance must be the same before and after.
+async fn count(api: &V1) -> CliResult<Recount> {
+    for _ in 0..TRIES_MAX {
+        let before = api.me().await?.account;
+        let (lines, counted) = add_up(api, &before.owner).await?;
+        let after = api.me().await?.account;
+        let shown = before.balance()?;
+        if after.balance()? == shown {
+            return Ok(Recount { owner: before.owner, lines, counted, shown });
+        }
+    }
+    let message = "the balance changed during every count";
+    Err(CliError::failed(message, "try again when the account is idle"))
+}
+
+async fn add_up(api: &V1, owner: &str) -> Result<(u64, Balance), CallError> {
+    let mut pages = api.ledger();
+    let (mut entries, mut sum, mut last) = (0, Balance::default(), u64::MAX);
+    while let Some(items) = pages.next_page(PAGE_MAX).await? {
+        for item in items {
+            let entry = item.parse()?;
+            // A duplicate entry could hide a missing one.
+            if entry.id >= last {
+                return Err(unreadable("ledger entries are out of order"));
+            }
+            last = entry.id;
+            entries += 1;
+            sum = sum.after(&entry, owner)?;
+        }
+    }
+    Ok((entries, sum))
+}
+
+fn describe(balance: Balance) -> String {
+    let Balance { available, held } = balance;
+    format!("{} available, {} held", format_amount(available), format_amount(held))
+}
+
+impl Recount {
+    fn is_consistent(&self) -> bool {
+        self.counted == self.shown
+    }
+
+    fn difference(&self) -> Balance {
+        let minus = |one: Credits, other: Credits| {
+            Credits::from_micros(one.micros().saturating_sub(other.micros()))
+        };
+        Balance {
+            available: minus(self.shown.available, self.counted.available),
+            held: minus(self.shown.held, self.counted.held),
+        }
+    }
+
+    fn describe(&self) -> String {
+        let (owner, entries, shown) = (escape_line(&self.owner), self.lines, describe(self.shown));
+        if self.is_consistent() {
+            return format!("{owner}: {shown}, confirmed by {entries} entries");
+        }
+        let (counted, difference) = (describe(self.counted), describe(self.difference()));
+        format!(
+            "{owner}: the hub shows {shown}, but {entries} entries add up to {counted}: a difference of {difference}; report it to the operator"
+        )
+    }
+
+    fn document(&self) -> Document<'_> {
+        Document { ok: self.is_consistent(), recount: self, difference: self.difference() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::super::table::assert_fits;
     use super::*;
+    use crate::commands::table::assert_fits;
 
     #[test]
     fn lines_fit_a_terminal() {
         let line = |kind: &str, to: &str, job: &str| {
-            let text = format!(
+            Answer::new(format!(
                 r#"{{"id":7,"at":"2026-02-11T14:15:09.123Z","kind":"{kind}","from":{{"owner":"alice-1f2e3d4c","held":true}},
                 "to":{{"owner":"{to}","held":true}},"amount":1000.00,"job":{job},"transfer":null}}"#
-            );
-            RawValue::from_string(text).expect("JSON")
+            ))
         };
         let job = r#""f81d4fae-7dec-11d0-a765-00a0c91e6bf6""#;
         let lines =
             [line("transfer", "a-company-with-a-long-name", job), line("grant", "b", "null")];
-        assert_fits(&table(&lines).expect("a table"), "AT KIND AMOUNT FROM TO FOR");
+        let table = table(&lines).expect("a table");
+        assert_fits(&table, "AT KIND AMOUNT FROM TO FOR");
+        assert!(table.lines(None)[1].contains("  alice-1f2e3d4c (held)  "));
+    }
+
+    #[test]
+    fn a_difference_is_told_to_the_digit() {
+        let recount = Recount {
+            owner: "acme".to_owned(),
+            lines: 3,
+            counted: Balance { available: Credits::from_micros(1_000_000), held: Credits::ZERO },
+            shown: Balance { available: Credits::from_micros(999_999), held: Credits::ZERO },
+        };
+        assert!(!recount.is_consistent());
+        assert!(recount.describe().contains("difference of -0.000001 available, 0.00 held"));
+        let document = serde_json::to_string(&recount.document()).expect("a document");
+        let expected = r#"{"ok":false,"owner":"acme","lines":3,"counted":{"available":1.00,"held":0.00},"shown":{"available":0.999999,"held":0.00},"difference":{"available":-0.000001,"held":0.00}}"#;
+        assert_eq!(document, expected);
     }
 }

@@ -2,12 +2,12 @@
 
 mod agora;
 mod all;
-mod door;
 mod openclaw;
 mod pending;
 mod registry;
 mod relay;
 mod restart;
+mod router;
 mod same_ids;
 
 use std::future::Future;
@@ -21,11 +21,11 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 
 use super::PeerIdentity;
-use super::worker_pool::lock_ignoring_poison;
 use crate::agent::{
     AgentError, Concurrency, Handlers, HandlersBuilder, Job, Outcome, Skill, StateDir,
 };
 use crate::agora::Seed;
+use crate::worker::lock_ignoring_poison;
 
 const TEXT: &str =
     r#"{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}"#;

@@ -8,13 +8,13 @@ use http::{Method, Request};
 use serde_json::{Value, json};
 
 use super::identity;
-use crate::agent::direct::journal::Journal;
-use crate::agent::direct::router::ProtocolEndpoint;
-use crate::agent::direct::worker_pool::WorkerPool;
+use crate::agent::direct::ProtocolEndpoint;
 use crate::agent::{Handlers, Job, Outcome, Skill};
 use crate::http_server::PeerIp;
 use crate::registry;
 use crate::testing::{Stage, answer};
+use crate::worker::journal::Journal;
+use crate::worker::pool::WorkerPool;
 
 const JOB_ID: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
 
@@ -50,7 +50,7 @@ async fn posted(stage: &Stage) -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_can_be_called_back_is_told_to_wait_and_then_told_the_result() {
+async fn a_requester_with_a_callback_gets_pending_and_then_the_result() {
     let stage = Stage::new(|_, number| match number {
         0 => answer(503, "", "{}"),
         _ => answer(200, "", "{}"),
@@ -86,7 +86,7 @@ async fn quick_work_needs_no_callback() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_else_is_never_called_and_the_answer_waits() {
+async fn a_third_party_is_never_called_and_the_response_waits() {
     let stage = Stage::new(|_, _| answer(200, "", "{}")).await;
     let (_bench, endpoint) = slow(40);
     let (status, body) = post(&endpoint, &stage.url, "192.0.2.7").await;

@@ -141,7 +141,7 @@ async fn a_caller_that_hangs_up_finds_the_result_when_it_comes_back() {
 }
 
 #[tokio::test]
-async fn a_typed_peer_hires_and_is_told_no_in_words() {
+async fn a_typed_peer_hires_and_reads_refusals() {
     let stand = Stand::new().await;
     let peer = Peer::new(&stand.url).expect("a peer");
     let budget = Credits::parse("0.05", 2).expect("an amount");
@@ -196,7 +196,7 @@ async fn a_lost_answer_costs_no_second_run() {
 }
 
 #[tokio::test]
-async fn a_callback_longer_than_anybody_needs_is_refused() {
+async fn a_callback_url_that_is_too_long_is_refused() {
     let stand = Stand::new().await;
     let long = format!("http://127.0.0.1/{}", "x".repeat(2 << 10));
     let job = job("echo", json!({}), "0").replace("null", &json!(long).to_string());

@@ -4,13 +4,13 @@ use http::Request;
 use serde_json::{Value, json};
 
 use super::{Reply, Stand, Works};
-use crate::agent::direct::journal::Journal;
-use crate::agent::direct::router::ProtocolEndpoint;
-use crate::agent::direct::worker_pool::WorkerPool;
+use crate::agent::direct::ProtocolEndpoint;
 use crate::agent::{Handlers, Skill};
 use crate::relay;
 use crate::relay::direct::Peer;
 use crate::relay::{EnvelopeSpec, ValidEnvelope};
+use crate::worker::journal::Journal;
+use crate::worker::pool::WorkerPool;
 
 const SPEC: &str = include_str!("../../../../../protocols/src/relay/fixtures/receive.json");
 
@@ -159,7 +159,7 @@ async fn a_turn_that_was_declined_may_be_tried_again_and_one_that_failed_may_not
 }
 
 #[tokio::test]
-async fn who_finds_no_room_is_told_when_to_come_back() {
+async fn a_request_without_capacity_gets_a_retry_delay() {
     let skill = Skill::new("echo", "0").expect("a skill");
     let shop = Handlers::builder().skill(skill, Works::new().hand()).build();
     let bench = Arc::new(WorkerPool::new(shop, None));

@@ -227,3 +227,49 @@ async fn the_record_of_a_run_is_closed_when_its_answer_is_kept() {
     let logs = std::fs::read_dir(dir.path().join("logs")).expect("logs");
     assert_eq!(logs.count(), 4);
 }
+
+/// Journal lines as version 0.1.0 wrote them: answered requests of two protocols, and one of a
+/// third that was interrupted.
+const OLD_JOURNALS: [(&str, &str); 3] = [
+    (
+        "registry",
+        r#"{"scope":"3947a743fb0c1652a027451e44740cf1","content":"0a7ab4c79bc2e687477b268f5c7ec4ae","until":9795028734159,"over":false,"note":"{\"job_id\":\"f81d4fae-7dec-11d0-a765-00a0c91e6bf6\",\"orchestrator\":\"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f\",\"result\":null}"}
+{"scope":"3947a743fb0c1652a027451e44740cf1","content":"0a7ab4c79bc2e687477b268f5c7ec4ae","until":9795028734159,"over":true,"note":"{\"job_id\":\"f81d4fae-7dec-11d0-a765-00a0c91e6bf6\",\"orchestrator\":\"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f\",\"result\":\"{\\\"status\\\":\\\"SUCCESS\\\"}\"}"}
+"#,
+    ),
+    (
+        "relay",
+        r#"{"scope":"3380d43a2bf708b531ae327daa7462ad","content":"2ab24b775ac3e735e8cf00efc01b6060","until":9795028734366,"over":false,"note":null}
+{"scope":"3380d43a2bf708b531ae327daa7462ad","content":"2ab24b775ac3e735e8cf00efc01b6060","until":9795028734406,"over":true,"note":"{\"status\":200,\"body\":\"{\\\"status\\\":\\\"ok\\\",\\\"reply\\\":\\\"HELLO\\\"}\"}"}
+"#,
+    ),
+    (
+        "openclaw",
+        r#"{"scope":"611bed375fcebf9ac4b6b282c89651e9","content":"ca4ad121389138e5c78b3a4695c92ff4","until":9795028734498,"over":false,"note":"{\"id\":\"756b127a-1ad7-4470-ad65-fe9ffe623e51\",\"request\":\"{\\\"request_id\\\":\\\"2e37df36-f698-41e6-8a1c-0d2f6e2c7a10\\\",\\\"requester_agent_id\\\":\\\"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f\\\",\\\"capability_id\\\":\\\"shout\\\",\\\"input_data\\\":{\\\"text\\\":\\\"slowclaw\\\"},\\\"correlation_id\\\":\\\"1e37df36-f698-41e6-8a1c-0d2f6e2c7a10\\\",\\\"timestamp\\\":\\\"2026-11-17T19:00:00Z\\\",\\\"message_type\\\":\\\"collaboration_request\\\",\\\"protocol_version\\\":\\\"1.0.0\\\"}\",\"accepted_at\":1794942334498,\"over\":null}"}
+"#,
+    ),
+];
+
+#[tokio::test]
+async fn journals_of_an_earlier_version_are_read() {
+    let (dir, works) = (tempfile::tempdir().expect("a directory"), Works::new());
+    std::fs::create_dir(dir.path().join("peers")).expect("a directory");
+    for (protocol, lines) in OLD_JOURNALS {
+        std::fs::write(dir.path().join("peers").join(protocol), lines).expect("written");
+    }
+    let stand = stand(&dir, &works).await;
+    let job = json!({"job_id": ID, "orchestrator_id": "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f",
+        "skill_name": "shout", "input_data": {"text": "hi"}, "budget": 0.15,
+        "currency": "chorus_credits_v1"});
+    assert_eq!(stand.post("/jobs", job).await.text, r#"{"status":"SUCCESS"}"#);
+    let envelope = json!({"envelope": {"chorus_version": "0.4", "sender_id": "alice@home",
+        "original_text": "hello", "sender_culture": "en"}});
+    let delivery = [("webhook-id", "w1")];
+    let reply =
+        stand.send(reqwest::Method::POST, "/receive", envelope.to_string(), &delivery).await;
+    assert_eq!(reply.text, r#"{"status":"ok","reply":"HELLO"}"#);
+    let path = "/openclaw/collaborations/756b127a-1ad7-4470-ad65-fe9ffe623e51?wait=20";
+    let continued = stand.get(path).await.json();
+    assert_eq!(continued["result"]["output_data"], json!({"text": "SLOWCLAW"}));
+    assert_eq!(works.begun(), 1, "only the interrupted request runs");
+}

@@ -66,7 +66,7 @@ async fn what_a_program_says_beside_its_work_is_its_log() {
 }
 
 #[tokio::test]
-async fn a_program_whose_time_is_over_is_asked_to_end_and_then_ended() {
+async fn a_program_past_its_time_limit_is_terminated_and_then_killed() {
     let at = tempfile::tempdir().expect("a directory");
     for (id, command) in [("asked", "sleep 600"), ("deaf", "trap '' TERM; sleep 600; sleep 600")] {
         let short = Job { time_limit: Duration::from_millis(200), ..job(id, "{}") };
@@ -126,7 +126,7 @@ async fn a_program_that_writes_without_end_is_ended() {
 }
 
 #[tokio::test]
-async fn a_run_of_somebody_else_that_writes_without_end_is_ended() {
+async fn a_run_of_another_process_that_writes_without_end_is_ended() {
     let at = tempfile::tempdir().expect("a directory");
     let (gate, pid) = (at.path().join("gate"), at.path().join("pid"));
     let command = format!(
@@ -149,7 +149,7 @@ async fn a_run_of_somebody_else_that_writes_without_end_is_ended() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_asked_for_twice_at_once_is_run_once() {
+async fn a_job_that_is_requested_twice_at_once_runs_once() {
     let at = tempfile::tempdir().expect("a directory");
     let runs = at.path().join("runs");
     let command = format!("echo run >>{}; sleep 0.2; echo '{{}}'", runs.display());

@@ -79,7 +79,7 @@ impl Stand {
 }
 
 #[tokio::test]
-async fn a_node_says_who_it_is_and_how_it_is() {
+async fn a_node_shows_its_identity_and_status() {
     let stand = Stand::new().await;
     let reply = stand.get("/openclaw/identity").await;
     let identity = wire::read::<Identity>(reply.text.as_bytes()).expect("an identity").body;
