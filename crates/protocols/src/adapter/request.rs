@@ -102,7 +102,7 @@ pub async fn read_body(mut body: Body) -> Result<Bytes, EdgeError> {
 
 /// The edge's own error, if its limits ended the body; else the client disconnected.
 fn body_error(error: axum::Error) -> EdgeError {
-    let mut causes = std::iter::successors(error.source(), |cause| cause.source());
+    let mut causes = std::iter::successors(error.source(), |&cause| cause.source());
     let edge_error = causes.find_map(|cause| cause.downcast_ref::<EdgeError>());
     edge_error.copied().unwrap_or(EdgeError::Malformed { what: "the body ended early" })
 }
