@@ -1,6 +1,7 @@
 //! What handlers take from a request, the same in every API.
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -101,8 +102,9 @@ pub async fn read_body(mut body: Body) -> Result<Bytes, EdgeError> {
 
 /// The edge's own error, if its limits ended the body; else the client disconnected.
 fn body_error(error: axum::Error) -> EdgeError {
-    let early = EdgeError::Malformed { what: "the body ended early" };
-    error.into_inner().downcast().map_or(early, |error| *error)
+    let mut causes = std::iter::successors(error.source(), |&cause| cause.source());
+    let edge_error = causes.find_map(|cause| cause.downcast_ref::<EdgeError>());
+    edge_error.copied().unwrap_or(EdgeError::Malformed { what: "the body ended early" })
 }
 
 #[cfg(test)]
