@@ -1,10 +1,9 @@
 //! Rejects unknown members of a body. A misspelt member would be ignored silently, and a job
 //! without its deadline is a different job.
 
+use rialto_config::suggest::nearest_key;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson::{Json, JsonValue};
-
-use rialto_config::suggest::nearest_key;
 
 /// The members of a body; an unknown one is an error.
 pub fn parse_fields<'a, 'b>(

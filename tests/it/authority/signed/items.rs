@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use About::{Account, Agent, Auction, Newcomer, Task};
+use Signer::{Requester, Worker};
 use rialto_protocols::clara::Action;
 use rialto_protocols::clara::wire::result::MessageResult;
 
 use super::{FORGER, SIGNERS, Signer, doors, held};
 use crate::clara::kit::{Hub, Wallet};
 use crate::kit::Reply;
-use About::{Account, Agent, Auction, Newcomer, Task};
-use Signer::{Requester, Worker};
 
 /// One action and its permitted signers.
 pub struct Row {
@@ -140,7 +140,7 @@ impl Market {
         if by == Signer::Operator {
             request = request.bearer_auth(&self.hub.operator);
         }
-        let reply = Reply::of(request.send().await.expect("an answer")).await;
+        let reply = Reply::to(request).await;
         match reply.status {
             202 => Some(self.hub.result(&reply.str("/id")).await),
             _ => {

@@ -154,7 +154,7 @@ async fn after_a_refusal_the_next_request_is_answered_or_the_close_was_announced
     let refusals: &[(&str, &str, &[&str])] = &[
         ("/unread", "", &["401"]),
         ("/unread", wrong_key, &["401", "429"]),
-        ("/express", "X-Refused: 1\r\n", &["401", "413"]),
+        ("/keyed", "X-Refused: 1\r\n", &["401", "413"]),
         ("/nowhere", "", &["404"]),
         ("/hello", "", &["405"]),
         ("/write", "Origin: null\r\n", &["403"]),
@@ -236,7 +236,7 @@ async fn a_body_that_drips_is_given_up_at_both_doors_long_before_its_time_is_ove
         ("http.min_body_bytes_per_second", "1000000"),
     ];
     let hub = Hub::with(patient(), &flags);
-    for (path, says) in [("/write", "write says"), ("/express", "express says")] {
+    for (path, says) in [("/write", "write says"), ("/keyed", "keyed says")] {
         let mut client = hub.connect().await;
         let head =
             format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n");
