@@ -216,7 +216,8 @@ impl Route<'_> {
             several => {
                 let error_response = |error| self.api.error_response(error);
                 let bytes = read_body(body).await.map_err(error_response)?;
-                let operation = self.recognize(several, &bytes)?;
+                let unrecognized = |unreadable| (self.table.unrecognized)(several, unreadable);
+                let operation = recognize(several, &bytes).map_err(unrecognized)?;
                 let limit = operation.body_limit;
                 body = if bytes.len() > limit {
                     // The operation refuses its caller first, if it has a reason to.
@@ -233,26 +234,23 @@ impl Route<'_> {
         parts.extensions.insert(MatchedOperation { operation: operation.clone(), path_params });
         Ok((operation, Request::from_parts(parts, body)))
     }
+}
 
-    fn recognize<'o>(
-        &self,
-        operations: &'o [Arc<ServedOperation>],
-        body: &[u8],
-    ) -> Result<&'o Arc<ServedOperation>, Response> {
-        let json = ijson::read(body);
-        let recognizes = |operation: &&Arc<ServedOperation>| {
-            json.as_ref().is_ok_and(|json| operation.info.body_rule.recognizes(json))
-        };
-        let mut recognizing = operations.iter().filter(recognizes);
-        if let (Some(operation), None) = (recognizing.next(), recognizing.next()) {
-            return Ok(operation);
-        }
-        let any =
-            |operation: &&Arc<ServedOperation>| matches!(operation.info.body_rule, BodyRule::Any);
-        let unreadable = || json.as_ref().err().map(ToString::to_string);
-        operations
-            .iter()
-            .find(any)
-            .ok_or_else(|| (self.table.unrecognized)(operations, unreadable()))
+/// The operation that takes a body. An error says why the body is not JSON, if it is not.
+fn recognize<'o>(
+    operations: &'o [Arc<ServedOperation>],
+    body: &[u8],
+) -> Result<&'o Arc<ServedOperation>, Option<String>> {
+    let json = ijson::read(body);
+    let recognizes = |operation: &&Arc<ServedOperation>| {
+        json.as_ref().is_ok_and(|json| operation.info.body_rule.recognizes(json))
+    };
+    let mut recognizing = operations.iter().filter(recognizes);
+    if let (Some(operation), None) = (recognizing.next(), recognizing.next()) {
+        return Ok(operation);
     }
+    let takes_any =
+        |operation: &&Arc<ServedOperation>| matches!(operation.info.body_rule, BodyRule::Any);
+    let unreadable = || json.as_ref().err().map(ToString::to_string);
+    operations.iter().find(takes_any).ok_or_else(unreadable)
 }

@@ -128,7 +128,7 @@ fn authenticate(
 fn add_request_id(mut answer: Response, id: Option<&RequestId>) -> Response {
     let problem = answer.extensions_mut().remove::<Problem>();
     if let (Some(problem), Some(id)) = (problem, id) {
-        let problem = Problem { request_id: Some(id.as_str().to_owned()), ..problem };
+        let problem = Problem { request_id: Some(id.as_str().into()), ..problem };
         let mut answer = problem.into_response();
         answer.extensions_mut().remove::<Problem>();
         return answer;

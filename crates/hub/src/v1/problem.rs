@@ -33,7 +33,8 @@ pub struct Problem {
     pub field: Option<String>,
     /// JSON text with a valid value of the field.
     pub example: Option<Cow<'static, str>>,
-    pub request_id: Option<String>,
+    /// Boxed, so that a problem stays a small error.
+    pub request_id: Option<Box<str>>,
 }
 
 impl Problem {
