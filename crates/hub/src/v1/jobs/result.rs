@@ -7,7 +7,7 @@ use rialto_core::command::{Command, JobRef, ReportResult};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job};
 use rialto_core::money::Credits;
-use rialto_core::time::{Millis, Timestamp};
+use rialto_core::time::Millis;
 use rialto_protocols::adapter::{HubContext, api_protocol};
 use rialto_protocols::kit::canonical::canonical_bytes;
 use rialto_protocols::kit::fields::{Fields, Malformed};
