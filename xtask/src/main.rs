@@ -28,7 +28,7 @@ the one simulated hub of a seed that failed.
 
 `test` runs these steps in this order, all of them unless some are named:
   fmt       the code is formatted
-  borders   every crate depends only on what the design allows
+  borders   every crate depends on and names only what the design allows
   words     no identifier uses a word that docs/glossary.md has retired
   clippy    no lint fires, in code, tests or benches
   tests     unit, integration and documentation tests

@@ -46,7 +46,7 @@ pub fn check() -> bool {
     found == 0 && !retired.words.is_empty()
 }
 
-fn list_sources(folder: &Path, files: &mut Vec<PathBuf>) {
+pub fn list_sources(folder: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         if path.is_dir() {
@@ -94,7 +94,7 @@ impl Retired {
 }
 
 /// The words of `snake_case` and `CamelCase`, in lower case.
-fn parts(identifier: &str) -> Vec<String> {
+pub fn parts(identifier: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut was_lower = false;
     for letter in identifier.chars() {

@@ -12,7 +12,7 @@ use rialto_core::answer::Answer;
 use rialto_core::command::{Actor, Command, Registration};
 use rialto_core::money::Credits;
 use rialto_engine::Engine;
-use rialto_engine::keys::{Key, KeyKind};
+use rialto_engine::keys::{Key, KeyPrefix};
 use rialto_hub::app::{Hub, Options};
 use rialto_hub::config::{LoadedConfig, Profile};
 use rialto_hub::shutdown::{Shutdown, ShutdownTrigger};
@@ -116,7 +116,7 @@ pub async fn register_agent(
     offered: Option<SkillPrice>,
 ) -> io::Result<BenchAgent> {
     let id = engine.random().new_uuid();
-    let key = Key::from_random(KeyKind::Registry, engine.random().new_key_bytes());
+    let key = Key::from_random(KeyPrefix::AGENT, engine.random().new_key_bytes());
     let skill = |offered: SkillPrice| Skill {
         name: offered.skill,
         price: offered.price,

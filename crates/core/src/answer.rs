@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::agent::{Agent, AgentState};
 use crate::id::{AgentId, JobId, NoticeId, PostingId};
 use crate::idempotency::Receipt;
@@ -9,32 +11,38 @@ use crate::job::{Job, State};
 use crate::ledger::Transfer;
 use crate::money::Credits;
 use crate::owner::Owner;
+use crate::refusal::Refusal;
 
 /// The result of a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// Done, with nothing to return.
     Done,
     Agent {
+        #[serde(with = "crate::encoding::json_text")]
         agent: Arc<Agent>,
+        #[serde(with = "crate::encoding::json_text")]
         state: Arc<AgentState>,
         new: bool,
         /// Whether the agent had been unlisted and is listed again.
         returned: bool,
     },
     Account {
+        #[serde(with = "crate::encoding::json_text")]
         owner: Arc<Owner>,
         granted: Credits,
     },
     Transfer {
+        #[serde(with = "crate::encoding::json_text")]
         transfer: Arc<Transfer>,
         repeated: bool,
     },
     Job {
+        #[serde(with = "crate::encoding::json_text")]
         job: Arc<Job>,
         repeated: bool,
     },
-    Jobs(Vec<Arc<Job>>),
+    Jobs(#[serde(with = "crate::encoding::json_text")] Vec<Arc<Job>>),
     /// How far an inbox is acknowledged.
     Position(u64),
     /// A signed order was executed, now or earlier: its signer, its job, and the job's state at
@@ -49,6 +57,11 @@ pub enum Answer {
     MarketOrder {
         record: PostingId,
         repeated: bool,
+    },
+    /// The result of a delivery is recorded; and why the report that came with it was refused, if
+    /// it was.
+    Delivery {
+        refused: Option<Refusal>,
     },
     /// A message is in its receiver's inbox.
     Message {
@@ -65,6 +78,7 @@ impl Answer {
             Self::Done
             | Self::Position(_)
             | Self::Jobs(_)
+            | Self::Delivery { .. }
             | Self::SignedOrder { .. }
             | Self::MarketOrder { .. } => Receipt::Nothing,
             Self::Message { notice, .. } => Receipt::Message(*notice),

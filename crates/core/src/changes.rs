@@ -26,33 +26,53 @@ use crate::reputation::Outcome;
 use crate::time::Timestamp;
 
 /// A batch of changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
+    #[serde(with = "crate::encoding::json_text")]
     pub agents: BTreeMap<AgentId, Arc<Agent>>,
+    #[serde(with = "crate::encoding::json_text")]
     pub agent_states: BTreeMap<AgentId, Arc<AgentState>>,
+    #[serde(with = "crate::encoding::json_text")]
     pub inboxes: BTreeMap<AgentId, Inbox>,
     /// Inboxes that changed in a way that cannot be rebuilt from notices, so their rows must be
     /// written.
     pub inboxes_to_persist: BTreeSet<AgentId>,
+    #[serde(with = "crate::encoding::json_text")]
     pub owners: BTreeMap<OwnerId, Arc<Owner>>,
+    #[serde(with = "crate::encoding::json_text")]
     pub jobs: BTreeMap<JobId, Arc<Job>>,
+    #[serde(with = "crate::encoding::json_text")]
     pub keys: BTreeMap<KeyId, Arc<Key>>,
+    #[serde(with = "crate::encoding::json_text")]
     pub rotations: BTreeMap<String, Arc<Rotation>>,
     /// `None` once the delivery succeeded.
+    #[serde(with = "crate::encoding::json_text")]
     pub deliveries: BTreeMap<NoticeId, Option<Arc<Delivery>>>,
     /// Saved answers as the store keeps them.
+    #[serde(with = "crate::encoding::json_text")]
     pub idempotency_records: BTreeMap<AnswerId, Arc<IdempotencyRecord>>,
     /// The same as the world holds them. A start reads only these.
+    #[serde(with = "crate::encoding::json_text")]
     pub idempotency_entries: BTreeMap<AnswerId, Arc<IdempotencyEntry>>,
+    #[serde(with = "crate::encoding::json_text")]
     pub aliases: Vec<Alias>,
+    #[serde(with = "crate::encoding::json_text")]
     pub claims: Vec<Claim>,
+    #[serde(with = "crate::encoding::json_text")]
     pub entries: Vec<Entry>,
+    #[serde(with = "crate::encoding::json_text")]
     pub transfers: Vec<Arc<Transfer>>,
+    #[serde(with = "crate::encoding::json_text")]
     pub notices: Vec<Arc<Notice>>,
+    #[serde(with = "crate::encoding::json_text")]
     pub completed_deliveries: Vec<CompletedDelivery>,
+    #[serde(with = "crate::encoding::json_text")]
     pub outcomes: Vec<Outcome>,
+    #[serde(with = "crate::encoding::json_text")]
     pub history_lines: Vec<Arc<HistoryLine>>,
+    #[serde(with = "crate::encoding::json_text")]
     pub market_records: Vec<Arc<MarketRecord>>,
+    #[serde(with = "crate::encoding::json_text")]
     pub next: Option<Counters>,
 }
 

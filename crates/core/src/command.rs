@@ -204,9 +204,12 @@ pub enum Command {
     RetryDelivery {
         notice: NoticeId,
     },
+    /// How an attempt to deliver a notice ended. What the response reports about a job counts with
+    /// it, or not at all.
     RecordDelivery {
         notice: NoticeId,
         result: DeliveryResult,
+        report: Option<WorkerReport>,
     },
     SaveAnswer(Box<SaveAnswer>),
     FireTimer(Timer),
@@ -279,7 +282,9 @@ pub struct Registration {
     pub name: String,
     pub endpoint: Option<String>,
     pub liveness: Liveness,
+    #[serde(with = "crate::encoding::json_text")]
     pub skills: Vec<Skill>,
+    #[serde(with = "crate::encoding::json_text")]
     pub terms: Terms,
     /// Its status, if it reports one.
     pub status: Option<AgentStatusUpdate>,
@@ -336,6 +341,7 @@ pub struct MessageIdentity {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfileUpdate {
     pub name: Option<String>,
+    #[serde(with = "crate::encoding::json_text")]
     pub skills: Option<Vec<Skill>>,
     pub endpoint: Option<String>,
     pub availability: Option<Availability>,

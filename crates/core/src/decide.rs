@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::changes::Changes;
 use crate::command::{
     AcceptedOffer, Command, ExternalRef, JobRef, JobRequest, OfferTerms, OpenJob, RequestTarget,
-    SuspensionTarget, Timer, WorkerResponse,
+    SuspensionTarget, Timer, WorkerReport, WorkerResponse,
 };
 use crate::draft::Draft;
 use crate::envelope::{self, Envelope, Proof};
@@ -190,13 +190,24 @@ pub(crate) fn execute(draft: &mut Draft<'_>, command: Command) -> Result<Answer,
             message::set_blocked(draft, agent, other, blocked)
         }
         Command::RetryDelivery { notice } => Ok(delivery::retry_now(draft, notice)),
-        Command::RecordDelivery { notice, result } => {
-            Ok(delivery::record_attempt(draft, notice, result))
+        Command::RecordDelivery { notice, result, report } => {
+            let refused = report.and_then(|report| try_execute(draft, report.into()).err());
+            delivery::record_attempt(draft, notice, result);
+            Ok(Answer::Delivery { refused })
         }
         Command::SaveAnswer(order) => idempotency::save_answer(draft, *order),
         Command::FireTimer(Timer::Job(job)) => end::handle_due(draft, job),
         Command::FireTimer(Timer::Probation(agent)) => probation::expire(draft, agent),
     }
+}
+
+/// Executes a command as the first part of another. A refused one leaves nothing behind.
+fn try_execute(draft: &mut Draft<'_>, command: Command) -> Result<Answer, Refusal> {
+    let answer = execute(draft, command);
+    if answer.is_err() {
+        *draft = Draft::new(draft.world, draft.now);
+    }
+    answer
 }
 
 /// Refuses unknown agents, so that no state row is created for them.
@@ -310,6 +321,13 @@ pub fn missing_rows(world: &World, envelope: &Envelope) -> Vec<MissingRow> {
         | Command::Defer { job, .. }
         | Command::Cancel { job, .. }
         | Command::Requeue { job } => rows.named(job),
+        Command::RecordDelivery { report: Some(report), .. } => match report {
+            WorkerReport::Result(report) => rows.named(&report.job),
+            WorkerReport::Started { job, .. } | WorkerReport::Declined { job, .. } => {
+                rows.named(job);
+            }
+            WorkerReport::Unreachable { job, .. } => rows.job(*job),
+        },
         // The job may have ended while this command was waiting in the lane.
         Command::MarkPending { job } | Command::MarkUnreachable { job, .. } => rows.job(*job),
         _ => {}

@@ -11,9 +11,9 @@ use crate::message;
 use crate::notice::{CompletedDelivery, Delivery, NoticeClass, NoticeKind};
 
 /// Records how an attempt ended.
-pub fn record_attempt(draft: &mut Draft<'_>, notice: NoticeId, ended: DeliveryResult) -> Answer {
+pub fn record_attempt(draft: &mut Draft<'_>, notice: NoticeId, ended: DeliveryResult) {
     let Some(push) = draft.world.delivery(notice).map(|push| Delivery::clone(push)) else {
-        return Answer::Done;
+        return;
     };
     let attempts = push.attempts + 1;
     match ended {
@@ -63,7 +63,6 @@ pub fn record_attempt(draft: &mut Draft<'_>, notice: NoticeId, ended: DeliveryRe
             draft.add_event(Event::DeliveryAbandoned { notice });
         }
     }
-    Answer::Done
 }
 
 /// Keeps a record of a delivery to a registered agent, so that it can be listed. A delivered
@@ -110,8 +109,9 @@ mod tests {
 
     use super::*;
     use crate::changes::Changes;
-    use crate::command::{Command, OpenJob, SendMessage};
+    use crate::command::{Command, OpenJob, ReportResult, SendMessage, WorkerReport};
     use crate::id::{AgentId, JobId};
+    use crate::job::State;
     use crate::testkit::{TestHub, registration_with_endpoint};
     use crate::time::Millis;
 
@@ -129,7 +129,7 @@ mod tests {
     }
 
     fn tried(scene: &mut TestHub, notice: NoticeId, ended: DeliveryResult) {
-        scene.run(Command::RecordDelivery { notice, result: ended }).unwrap();
+        scene.run(Command::RecordDelivery { notice, result: ended, report: None }).unwrap();
     }
 
     #[test]
@@ -138,8 +138,11 @@ mod tests {
         let push = scene.world.delivery(notice).unwrap().clone();
         assert_eq!((push.to, push.url.as_str()), (Some(ada), "https://ada.example"));
         assert_eq!(push.kind, NoticeKind::Assigned { job, epoch: 1 });
-        let done =
-            Command::RecordDelivery { notice, result: DeliveryResult::Delivered { reply: None } };
+        let done = Command::RecordDelivery {
+            notice,
+            result: DeliveryResult::Delivered { reply: None },
+            report: None,
+        };
         let arrivals = scene.run_with_changes(done).unwrap().0.completed_deliveries;
         let [arrival] = arrivals.as_slice() else { panic!("one delivery, not {arrivals:?}") };
         assert_eq!((arrival.notice, arrival.attempts), (notice, 1));
@@ -147,6 +150,62 @@ mod tests {
         assert!(scene.world.delivery(notice).is_none());
         assert_eq!(scene.world.next_delivery_at(), None);
         tried(&mut scene, notice, DeliveryResult::Delivered { reply: None });
+    }
+
+    /// A response that carries the result of the job.
+    fn answered(scene: &TestHub, notice: NoticeId, job: JobId, by: AgentId) -> Command {
+        let report = ReportResult { by, ..scene.job_report(job, true, "0.10") };
+        let result = DeliveryResult::Delivered { reply: None };
+        Command::RecordDelivery {
+            notice,
+            result,
+            report: Some(WorkerReport::Result(Box::new(report))),
+        }
+    }
+
+    #[test]
+    fn a_result_in_the_response_ends_the_job_together_with_its_delivery() {
+        let (mut scene, ada, job, notice) = sent();
+        let command = answered(&scene, notice, job, ada);
+        let (changes, answer) = scene.run_with_changes(command).unwrap();
+        assert_eq!(answer, Answer::Delivery { refused: None });
+        assert_eq!(changes.jobs[&job].state, State::Completed);
+        assert_eq!(changes.deliveries[&notice], None);
+        assert_eq!((changes.completed_deliveries.len(), changes.history_lines.len()), (1, 1));
+        assert_eq!(scene.balance_text("acme").0, "0.10");
+    }
+
+    #[test]
+    fn a_refused_report_leaves_nothing_behind_and_the_delivery_is_recorded() {
+        let (mut scene, ada, job, notice) = sent();
+        scene.succeed(job, "0.10");
+        let held = scene.job(job);
+        let late = answered(&scene, notice, job, ada);
+        let Command::RecordDelivery {
+            report: Some(WorkerReport::Result(mut report)), result, ..
+        } = late
+        else {
+            unreachable!()
+        };
+        report.content = crate::alias::Digest::of(&[b"another result"]);
+        let report = Some(WorkerReport::Result(report));
+        let late = Command::RecordDelivery { notice, result, report };
+        let (changes, answer) = scene.run_with_changes(late).unwrap();
+        let state = State::Completed;
+        let refused = Some(crate::refusal::Refusal::WrongState { state });
+        assert_eq!(answer, Answer::Delivery { refused });
+        assert!(changes.jobs.is_empty() && changes.entries.is_empty());
+        assert_eq!((changes.deliveries[&notice].clone(), scene.job(job)), (None, held));
+    }
+
+    #[test]
+    fn an_unreachable_worker_loses_the_job_with_the_delivery() {
+        let (mut scene, ada, job, notice) = sent();
+        let report = Some(WorkerReport::Unreachable { job, epoch: 1 });
+        let result = DeliveryResult::Obsolete;
+        scene.run(Command::RecordDelivery { notice, result, report }).unwrap();
+        assert_eq!(scene.state(job), State::Withdrawn);
+        assert!(!scene.is_online(ada) && scene.world.delivery(notice).is_none());
     }
 
     #[test]

@@ -104,7 +104,7 @@ pub struct IdempotencyRecord {
 }
 
 /// What the world holds of a saved answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdempotencyEntry {
     pub id: AnswerId,
     pub scope: Digest,

@@ -13,6 +13,7 @@ pub mod confusables;
 pub mod decide;
 pub mod delivery;
 pub mod draft;
+pub mod encoding;
 pub mod envelope;
 pub mod event;
 mod hex;

@@ -10,67 +10,75 @@ use subtle::ConstantTimeEq;
 
 /// Random bytes in a key.
 pub const RANDOM_BYTES: usize = 20;
+/// Characters of the prefix.
+const PREFIX_LENGTH: usize = 3;
 /// Hex digits of the random part, and of the checksum after it.
 const RANDOM_DIGITS: usize = RANDOM_BYTES * 2;
 const CHECK_DIGITS: usize = 8;
 /// Characters after the prefix that may be displayed to tell keys apart.
 const DISPLAYED_DIGITS: usize = 4;
 
-/// Which kind of caller a key is for.
+/// What a key begins with: two lower-case letters and an underscore. Shows people what the key is
+/// for; whose key it is only the store knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum KeyKind {
-    /// An agent that registered by relay.
-    Relay,
-    /// An agent that registered by registry or openclaw.
-    Registry,
-    /// The operator; never an agent.
-    Operator,
+pub struct KeyPrefix([u8; PREFIX_LENGTH]);
+
+impl KeyPrefix {
+    /// Keys of agents, unless their protocol prescribes another prefix.
+    pub const AGENT: Self = Self::new(*b"rk_");
+    /// Keys of operators; never of an agent.
+    pub const OPERATOR: Self = Self::new(*b"ro_");
+
+    /// A prefix that a protocol prescribes for the keys of its agents.
+    pub const fn new(prefix: [u8; PREFIX_LENGTH]) -> Self {
+        Self::read(prefix).expect("two lower-case letters and an underscore")
+    }
+
+    const fn read(text: [u8; PREFIX_LENGTH]) -> Option<Self> {
+        match text {
+            [b'a'..=b'z', b'a'..=b'z', b'_'] => Some(Self(text)),
+            _ => None,
+        }
+    }
 }
 
-impl KeyKind {
-    const ALL: [Self; 3] = [Self::Relay, Self::Registry, Self::Operator];
-
-    /// The prefix of keys of this kind.
-    pub const fn prefix(self) -> &'static str {
-        match self {
-            Self::Relay => "ca_",
-            Self::Registry => "rk_",
-            Self::Operator => "ro_",
-        }
+impl fmt::Display for KeyPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{}", char::from(*byte)))
     }
 }
 
 /// A well-formed key. It cannot be compared or printed by accident: see `hash` and `expose`.
 #[derive(Clone)]
 pub struct Key {
-    kind: KeyKind,
+    prefix: KeyPrefix,
     text: String,
 }
 
 impl Key {
     /// Builds a key from random bytes.
-    pub fn from_random(kind: KeyKind, random: [u8; RANDOM_BYTES]) -> Self {
-        let mut text = format!("{}{}", kind.prefix(), hex::encode(random));
+    pub fn from_random(prefix: KeyPrefix, random: [u8; RANDOM_BYTES]) -> Self {
+        let mut text = format!("{prefix}{}", hex::encode(random));
         text += &checksum(&text);
-        Self { kind, text }
+        Self { prefix, text }
     }
 
     /// Parses a key; `None` if its form or its checksum is wrong, so that the store need not be
     /// queried.
     pub fn parse(text: &str) -> Option<Self> {
-        let kind = KeyKind::ALL.into_iter().find(|kind| text.starts_with(kind.prefix()))?;
-        let digits = &text[kind.prefix().len()..];
+        let (prefix, digits) = text.split_at_checked(PREFIX_LENGTH)?;
+        let prefix = KeyPrefix::read(prefix.as_bytes().try_into().ok()?)?;
         let is_digit = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
         if digits.len() != RANDOM_DIGITS + CHECK_DIGITS || !digits.bytes().all(is_digit) {
             return None;
         }
-        let (said, check) = text.split_at(text.len() - CHECK_DIGITS);
-        (checksum(said) == check).then(|| Self { kind, text: text.to_owned() })
+        let (random, check) = text.split_at(text.len() - CHECK_DIGITS);
+        (checksum(random) == check).then(|| Self { prefix, text: text.to_owned() })
     }
 
-    /// Which kind of caller the key is for.
-    pub fn kind(&self) -> KeyKind {
-        self.kind
+    /// What the key begins with.
+    pub fn prefix(&self) -> KeyPrefix {
+        self.prefix
     }
 
     /// What the store keeps and looks up. The key is random enough to need no salt.
@@ -87,7 +95,7 @@ impl Key {
 /// Displays which key is meant, never the key.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}…", &self.text[..self.kind.prefix().len() + DISPLAYED_DIGITS])
+        write!(f, "{}…", &self.text[..PREFIX_LENGTH + DISPLAYED_DIGITS])
     }
 }
 
@@ -129,17 +137,18 @@ mod tests {
 
     #[test]
     fn the_worked_key_is_made_and_read() {
-        assert_eq!(Key::from_random(KeyKind::Relay, worked_bytes()).expose(), WORKED);
+        let prefix = KeyPrefix::new(*b"ca_");
+        assert_eq!(Key::from_random(prefix, worked_bytes()).expose(), WORKED);
         let key = Key::parse(WORKED).expect("the worked key is well formed");
-        assert_eq!((key.kind(), key.expose()), (KeyKind::Relay, WORKED));
+        assert_eq!((key.prefix(), key.expose()), (prefix, WORKED));
     }
 
     #[test]
-    fn every_kind_can_be_read_back_and_only_as_itself() {
-        for kind in KeyKind::ALL {
-            let key = Key::from_random(kind, [7; RANDOM_BYTES]);
+    fn every_prefix_can_be_read_back_and_only_as_itself() {
+        for prefix in [KeyPrefix::AGENT, KeyPrefix::OPERATOR, KeyPrefix::new(*b"ca_")] {
+            let key = Key::from_random(prefix, [7; RANDOM_BYTES]);
             let read = Key::parse(key.expose()).expect("a new key parses");
-            assert_eq!(read.kind(), kind);
+            assert_eq!(read.prefix(), prefix);
             assert_eq!(key.expose().len(), 51);
         }
         // The checksum covers the prefix: an agent's key does not become an operator's.

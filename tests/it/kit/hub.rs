@@ -15,7 +15,7 @@ use super::{MovedClock, Reply, http, in_time};
 /// A throw-away operator key: a valid checksum over arbitrary digits.
 pub fn operator_key() -> String {
     let key =
-        rialto_engine::keys::Key::from_random(rialto_engine::keys::KeyKind::Operator, [0x5a; 20]);
+        rialto_engine::keys::Key::from_random(rialto_engine::keys::KeyPrefix::OPERATOR, [0x5a; 20]);
     key.expose().to_owned()
 }
 

@@ -1,6 +1,6 @@
 //! Keys: their owners, what keys of other protocols open here, and which are refused (C2, C3).
 
-use rialto_engine::keys::{Key, KeyKind};
+use rialto_engine::keys::{Key, KeyPrefix};
 use rialto_engine::random::{OsRandom, RandomSource};
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ async fn missing_unknown_and_former_keys_get_one_and_the_same_answer_before_the_
     cut.pop();
     let unknown = |kind| Key::from_random(kind, OsRandom.new_key_bytes()).expose().to_owned();
     let wrong =
-        [unknown(KeyKind::Registry), unknown(KeyKind::Operator), gone.key, cut, "x".to_owned()];
+        [unknown(KeyPrefix::AGENT), unknown(KeyPrefix::OPERATOR), gone.key, cut, "x".to_owned()];
     let words = |reply: &Reply| {
         let error = reply.at("/error");
         (reply.status, error)

@@ -98,7 +98,8 @@ fn another_operator_key_in_the_environment_is_refused_and_a_lost_one_is_replaced
     assert_eq!(run(&rotate).0, 5, "a running hub needs its key");
     first.kill();
     let bits = [0x77; 20];
-    let other = rialto_engine::keys::Key::from_random(rialto_engine::keys::KeyKind::Operator, bits);
+    let other =
+        rialto_engine::keys::Key::from_random(rialto_engine::keys::KeyPrefix::OPERATOR, bits);
     let start = |key: &str| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rialto"));
         command.args(["serve", "--listen", "127.0.0.1:0", "--data", &path]);

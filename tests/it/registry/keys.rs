@@ -1,6 +1,6 @@
 //! Callers that are refused or over the limit, or call while the hub cannot write (section 5).
 
-use rialto_engine::keys::{Key, KeyKind};
+use rialto_engine::keys::{Key, KeyPrefix};
 use rialto_engine::random::{OsRandom, RandomSource};
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::market::{Market, SKILL, success};
 use crate::kit::{TestHub, assert_later, assert_refused, counted, snapshot};
 
 /// A well-formed key that was never issued.
-fn unknown(kind: KeyKind) -> String {
+fn unknown(kind: KeyPrefix) -> String {
     Key::from_random(kind, OsRandom.new_key_bytes()).expose().to_owned()
 }
 
@@ -48,8 +48,8 @@ async fn missing_unknown_and_revoked_keys_get_one_and_the_same_answer() {
         let mut cut = market.working.key.clone();
         cut.pop();
         let wrong = [
-            unknown(KeyKind::Registry),
-            unknown(KeyKind::Operator),
+            unknown(KeyPrefix::AGENT),
+            unknown(KeyPrefix::OPERATOR),
             gone.key.clone(),
             cut,
             "x".to_owned(),
@@ -77,7 +77,7 @@ async fn missing_unknown_and_revoked_keys_get_one_and_the_same_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_is_shown_is_checked_even_where_none_is_needed() {
     for market in Market::both(&[]).await {
-        let bad = unknown(KeyKind::Registry);
+        let bad = unknown(KeyPrefix::AGENT);
         let id = &market.working.id;
         let paths = [
             format!("/discover?skill={SKILL}"),

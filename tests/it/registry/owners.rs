@@ -150,8 +150,7 @@ async fn an_id_that_exists_is_changed_only_with_a_key_of_its_owner() {
 
 /// A key with a valid checksum that was never issued.
 fn unknown_key() -> String {
-    let key =
-        rialto_engine::keys::Key::from_random(rialto_engine::keys::KeyKind::Registry, [7; 20]);
+    let key = rialto_engine::keys::Key::from_random(rialto_engine::keys::KeyPrefix::AGENT, [7; 20]);
     key.expose().to_owned()
 }
 

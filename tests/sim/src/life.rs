@@ -135,7 +135,7 @@ impl Life {
         let now = self.hub.now();
         let mut asks: Vec<Ask> = Vec::new();
         for _ in 0..=dice.roll(3) {
-            asks.extend(self.net.pushed(dice, now).map(Ask::from));
+            asks.extend(self.net.pushed(dice, &self.hub.model.scene, now).map(Ask::from));
         }
         if dice.chance(10) {
             let mut all: Vec<_> = self.hub.world().deliveries().map(|push| push.notice).collect();

@@ -10,12 +10,14 @@ use rialto_core::changes::Changes;
 use rialto_core::command::{Command, DeliveryResult};
 use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::notice::{Delivery, Notice, NoticeKind};
+use rialto_core::testkit::TestHub;
 use rialto_core::time::Timestamp;
 use rialto_engine::InboxSubscription;
 use rialto_engine::delivery::retry;
 
 use crate::dice::Dice;
 use crate::hub::Hub;
+use crate::orders::work;
 
 /// Packets in flight at most; more are lost.
 const UNDER_WAY_MAX: usize = 64;
@@ -170,7 +172,7 @@ impl Net {
     }
 
     /// The result of an attempt, sometimes reported twice.
-    pub fn pushed(&mut self, dice: &mut Dice, now: Timestamp) -> Option<Command> {
+    pub fn pushed(&mut self, dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
         let at = dice.roll(self.attempts.len() as u64) as usize;
         let push = self.attempts.get(at)?.clone();
         if dice.chance(85) {
@@ -186,7 +188,8 @@ impl Net {
             9 | 10 => DeliveryResult::Obsolete,
             _ => DeliveryResult::EndpointGone,
         };
-        Some(Command::RecordDelivery { notice: push.notice, result: ended })
+        let report = if dice.chance(50) { work::reported(dice, scene, &push) } else { None };
+        Some(Command::RecordDelivery { notice: push.notice, result: ended, report })
     }
 
     /// The hub has crashed: everything about to be reported to it is lost.

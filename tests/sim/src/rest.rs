@@ -27,8 +27,13 @@ pub fn comes_to_rest(hub: &mut Hub, log: &mut Log) {
     assert_eq!(held, 0, "credits are held without a job");
     let mut pushes: Vec<_> = hub.world().deliveries().map(|push| push.notice).collect();
     pushes.sort_unstable();
-    let over =
-        |notice| Ask::from(Command::RecordDelivery { notice, result: DeliveryResult::Obsolete });
+    let over = |notice| {
+        Ask::from(Command::RecordDelivery {
+            notice,
+            result: DeliveryResult::Obsolete,
+            report: None,
+        })
+    };
     let asks: Vec<Ask> = pushes.into_iter().map(over).collect();
     log.ended(&hub.turn(&asks, End::Well));
     assert_eq!(hub.world().deliveries().count(), 0, "a finished delivery remains");

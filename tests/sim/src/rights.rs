@@ -129,6 +129,9 @@ fn posted(scene: &TestHub, new_agent: Option<&Registration>, command: &Command) 
 
 fn against(scene: &TestHub, command: &Command) -> Option<&'static str> {
     match command {
+        Command::RecordDelivery { report: Some(report), .. } => {
+            against(scene, &Command::from(report.clone()))
+        }
         Command::ReportResult(said) => report(scene, said),
         Command::ReportProgress(order) => {
             worker(scene, &order.job, order.by).or_else(|| turn(scene, &order.job, order.epoch))
@@ -171,6 +174,7 @@ fn is_granted(changes: &Changes, answer: &Answer) -> bool {
         // Market orders are always answered; the rows show what they did.
         Answer::MarketOrder { .. } => !(changes.jobs.is_empty() && changes.agents.is_empty()),
         Answer::Job { repeated, .. } | Answer::SignedOrder { repeated, .. } => !repeated,
+        Answer::Delivery { refused } => refused.is_none(),
         _ => true,
     }
 }
@@ -241,7 +245,7 @@ fn accept(scene: &TestHub, wanted: &JobRef, by: AgentId) -> Option<&'static str>
 
 fn cancel(scene: &TestHub, wanted: &JobRef, by: Canceller) -> Option<&'static str> {
     let job = found(scene, wanted)?;
-    let freely = job.policy.cancel_any_time;
+    let freely = job.policy.requester.cancels_any_time;
     let may = match by {
         Canceller::Agent(agent) => {
             job.is_requested_by(agent) || freely && job.intended_worker() == Some(agent)

@@ -31,7 +31,7 @@ pub use market_totals::MarketTotals;
 use presence::Presence;
 pub use secret::OldSecret;
 pub use status::StatusReport;
-pub use terms::Terms;
+pub use terms::{Capacity, JobIntake, Terms};
 
 /// What an agent registers about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

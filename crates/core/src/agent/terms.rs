@@ -1,18 +1,32 @@
-//! Terms: how much work an agent accepts, and whether it confirms jobs itself.
+//! Terms: how much work an agent accepts, and how it takes it.
 
 use serde::{Deserialize, Serialize};
 
 /// The conditions under which an agent works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
-    /// Jobs assigned at the same time; `None` for no limit.
+    #[serde(flatten)]
+    pub capacity: Capacity,
+    #[serde(flatten)]
+    pub intake: JobIntake,
+}
+
+/// How many jobs an agent accepts; `None` for no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capacity {
+    /// Jobs assigned at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "at_once")]
     pub max_concurrent_jobs: Option<u32>,
-    /// Jobs started in any 60 seconds; `None` for no limit.
+    /// Jobs started in any 60 seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "per_minute")]
     pub max_starts_per_minute: Option<u32>,
+}
+
+/// How an agent takes jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobIntake {
     /// It accepts or refuses jobs itself; otherwise the hub accepts for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "answers_itself")]

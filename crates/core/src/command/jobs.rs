@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::Command;
 use crate::alias::{Digest, Protocol};
 use crate::id::{AgentId, JobId};
 use crate::job::progress::ProgressUpdate;
@@ -26,9 +27,11 @@ pub struct OpenJob {
     pub budget: Credits,
     /// The price step of the requester's protocol.
     pub price_step: PriceStep,
+    #[serde(with = "crate::encoding::json_text")]
     pub selection: Selection,
     /// Agents that cannot use the input, and why.
     pub unfit_agents: Vec<UnfitAgent>,
+    #[serde(with = "crate::encoding::json_text")]
     pub policy: Policy,
     pub deadline: Timestamp,
     pub lease: Millis,
@@ -268,4 +271,26 @@ pub enum WorkerResponse {
 pub enum Approver {
     Agent(AgentId),
     Operator,
+}
+
+/// What the response of a worker's endpoint says about the job that was delivered to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WorkerReport {
+    Started { job: JobRef, by: AgentId },
+    Result(Box<ReportResult>),
+    Declined { job: JobRef, by: AgentId },
+    Unreachable { job: JobId, epoch: u32 },
+}
+
+impl From<WorkerReport> for Command {
+    fn from(report: WorkerReport) -> Self {
+        match report {
+            WorkerReport::Started { job, by } => Self::Start { job, by },
+            WorkerReport::Result(report) => Self::ReportResult(report),
+            WorkerReport::Declined { job, by } => {
+                Self::Decline { job, by, epoch: None, reason: None }
+            }
+            WorkerReport::Unreachable { job, epoch } => Self::MarkUnreachable { job, epoch },
+        }
+    }
 }

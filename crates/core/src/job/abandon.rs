@@ -127,10 +127,10 @@ fn return_assigned_job(
         job.candidates.declined.push(by);
         market_totals::record_declined(draft, by, &job);
     }
-    if refused && job.policy.next_when_declined {
+    if refused && job.policy.reassignment.when_declined {
         return work::reassign(draft, job);
     }
-    if !refused && job.policy.next_when_failed {
+    if !refused && job.policy.reassignment.when_failed {
         return work::fail_assignment(draft, job, cause);
     }
     // A refusal is not the worker's failure, whatever reason it gives.

@@ -54,7 +54,7 @@ pub fn respond(
             draft.add_event(Event::JobDeclined { job: job.id, worker: by });
             job.candidates.declined.push(by);
             market_totals::record_declined(draft, by, &job);
-            if job.policy.next_when_declined {
+            if job.policy.reassignment.when_declined {
                 return work::reassign(draft, job);
             }
             job.unassign();
@@ -227,7 +227,7 @@ fn check_and_hold(
     worker: AgentId,
 ) -> Result<(Credits, readiness::StartCondition), Refusal> {
     let price = current_price(draft, job, worker).ok_or(Refusal::SkillNotOffered)?;
-    let when = match job.policy.presence_first {
+    let when = match job.policy.requester.answered_at_once {
         true => Some(readiness::start_condition(draft, job, worker)?),
         false => None,
     };
@@ -248,7 +248,7 @@ fn hold_if_started(
 ) -> Result<(), Refusal> {
     let away =
         matches!(when, readiness::StartCondition::OnReturn(_) | readiness::StartCondition::Never)
-            && job.policy.presence_first;
+            && job.policy.requester.answered_at_once;
     if !away && job.payment.held.is_zero() && !matches!(job.selection, Selection::Invited { .. }) {
         open::hold_budget(draft, job)?;
     }

@@ -49,7 +49,7 @@ impl Backoff {
 pub fn start_after_failure(draft: &Draft<'_>, job: &mut Job) -> bool {
     let worker = job.worker().and_then(|worker| draft.agent(worker));
     let called = worker.is_some_and(|worker| worker.home != job.request.origin);
-    if !called || !job.policy.queue_after_failure {
+    if !called || !job.policy.queueing.after_failure {
         return false;
     }
     job.candidates.backoff.failed_assignments =

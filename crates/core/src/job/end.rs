@@ -191,7 +191,8 @@ fn is_favour_to_a_stranger(
     turn: Assignment,
     cause: Option<Cause>,
 ) -> bool {
-    let is_free = turn.price.is_zero() || job.policy.unpaid || cause == Some(Cause::Unusable);
+    let is_free =
+        turn.price.is_zero() || job.policy.requester.unpaid || cause == Some(Cause::Unusable);
     is_free && is_for_a_stranger(draft, job)
 }
 
@@ -207,7 +208,7 @@ pub fn is_free_for_new_owner(draft: &Draft<'_>, job: &Job, worker: AgentId) -> b
     let skill = || draft.agent(worker).and_then(|agent| agent.skill_for(job));
     let asks = any_price && skill().is_some_and(|skill| !skill.price.is_zero());
     let pays = !job.payment.budget.is_zero() || !job.payment.held.is_zero() || asks;
-    (!pays || job.policy.unpaid) && is_for_a_stranger(draft, job)
+    (!pays || job.policy.requester.unpaid) && is_for_a_stranger(draft, job)
 }
 
 /// Notifies the worker, or the invited agents, that the job has ended.
@@ -222,7 +223,7 @@ fn notify_workers(draft: &mut Draft<'_>, job: &Job) {
         // An agent that was invited at its endpoint is told there that it need not answer.
         let same_words = |agent: &&Agent| {
             let talks = matches!(job.selection, Selection::Invited { .. });
-            agent.home == job.request.origin && talks || agent.terms.urgent_first
+            agent.home == job.request.origin && talks || agent.terms.intake.urgent_first
         };
         let url = draft.agent(worker).filter(same_words).and_then(Agent::delivery_url);
         draft.notify_party(worker, news.clone(), url);
@@ -233,7 +234,8 @@ fn notify_workers(draft: &mut Draft<'_>, job: &Job) {
 /// has to wait; for a protocol that delivers to its agents throughout, the agent's current
 /// endpoint.
 pub fn notify_url(draft: &Draft<'_>, job: &Job) -> Option<String> {
-    let talks = matches!(job.selection, Selection::Invited { .. }) || job.policy.presence_first;
+    let talks =
+        matches!(job.selection, Selection::Invited { .. }) || job.policy.requester.answered_at_once;
     match &job.request.requester {
         Requester::Agent(agent) if talks => {
             draft.agent(*agent).filter(|agent| agent.home == job.request.origin)?.delivery_url()
@@ -266,7 +268,7 @@ pub fn cancel(
     reason: Option<String>,
 ) -> Result<Answer, Refusal> {
     let job = work::find_job(draft, wanted).ok_or(Refusal::NotFound)?;
-    let freely = job.policy.cancel_any_time;
+    let freely = job.policy.requester.cancels_any_time;
     let allowed = match by {
         Canceller::Agent(agent) => {
             job.is_requested_by(agent) || freely && job.intended_worker() == Some(agent)
@@ -335,7 +337,9 @@ pub fn handle_due(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
         {
             handle_no_response(draft, job, "the agent did not answer in time")
         }
-        State::Assigned | State::Running if job.policy.next_when_failed && !past_deadline => {
+        State::Assigned | State::Running
+            if job.policy.reassignment.when_failed && !past_deadline =>
+        {
             grace_period::excuse_silence(draft, &mut job);
             work::fail_assignment(draft, job, Cause::TimedOut)
         }
@@ -355,7 +359,7 @@ fn handle_no_response(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result
         draft.notify(Some(worker), news, None);
         job.candidates.declined.push(worker);
     }
-    if job.policy.next_when_declined {
+    if job.policy.reassignment.when_declined {
         return work::reassign(draft, job);
     }
     acceptance::fail_unaccepted(draft, job, Cause::NoWorkerLeft, text.to_owned())
@@ -385,7 +389,7 @@ pub fn handle_worker_left(draft: &mut Draft<'_>, agent: AgentId) -> Result<(), R
         grace_period::excuse_departure(&mut job);
         if job.acceptance.accepted_at.is_none() {
             handle_no_response(draft, job, "the agent unregistered before it answered")?;
-        } else if job.policy.next_when_failed {
+        } else if job.policy.reassignment.when_failed {
             work::fail_assignment(draft, job, Cause::WorkerLeft)?;
         } else {
             let text = Some("the agent unregistered".to_owned());

@@ -10,6 +10,7 @@ pub mod end;
 pub mod grace_period;
 pub mod offer;
 pub mod open;
+mod policy;
 pub mod price_agreement;
 pub mod progress;
 pub mod question;
@@ -31,6 +32,7 @@ use crate::price_step::PriceStep;
 use crate::time::{Millis, Timestamp};
 pub use backoff::Backoff;
 pub use offer::Offer;
+pub use policy::{NamedWorker, Policy, Queueing, Reassignment, RequesterOptions};
 pub use progress::Progress;
 pub use question::Question;
 pub use select::Selection;
@@ -184,43 +186,6 @@ pub enum Requester {
     Agent(AgentId),
     /// An unregistered requester. It has no account and can only request free work.
     Guest(String),
-}
-
-/// What happens when the first choice fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Policy {
-    /// A worker that cannot be reached is replaced by the next one.
-    pub next_when_unreachable: bool,
-    /// A worker that declines is replaced.
-    pub next_when_declined: bool,
-    /// A worker that fails or does not respond is replaced.
-    pub next_when_failed: bool,
-    /// If there is no candidate, the job is queued instead of refused.
-    pub queue_unmatched: bool,
-    /// The requester gets an immediate answer and is notified of the rest. The worker's presence is
-    /// checked before its price, and nothing is held while it is away.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub presence_first: bool,
-    /// A job that was assigned once is queued for the next worker instead of ended.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    #[serde(rename = "queue_later")]
-    pub queue_after_failure: bool,
-    /// Prices only affect the choice: nothing is held and nothing is paid.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub unpaid: bool,
-    /// Either party may cancel until there is a result.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub cancel_any_time: bool,
-    /// A named worker may be offline: the job is assigned and waits for it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    #[serde(rename = "absent_too")]
-    pub allow_offline_worker: bool,
-    /// A named worker is not assigned the job before this time, whether or not it is online.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub not_before: Option<Timestamp>,
-    /// The requester waits for the answer, even if the worker has yet to fetch the work.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub requester_waits: bool,
 }
 
 /// The assignment of a job to one worker.
@@ -465,7 +430,7 @@ impl Job {
     /// The most the requester can pay. A guest pays nothing, whatever its budget is.
     pub fn max_payment(&self) -> Credits {
         match self.selection {
-            _ if self.policy.unpaid => self.payment.budget,
+            _ if self.policy.requester.unpaid => self.payment.budget,
             _ if self.payment.payer.is_none() => Credits::ZERO,
             Selection::Invited { any_price: true, .. } => Credits::from_micros(i64::MAX),
             _ => self.payment.budget,

@@ -469,7 +469,7 @@ pub fn close_auction(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refu
             acceptance::assign_or_defer(draft, &mut job, winner)?;
             notify_losers(draft, &job, winner.agent);
         }
-        None if job.policy.queue_unmatched => open::queue(draft, &mut job),
+        None if job.policy.queueing.when_unmatched => open::queue(draft, &mut job),
         None => {
             let text = Some("no offer was made".to_owned());
             return end::fail(draft, job, State::Failed, Cause::NoWorkerLeft, text);

@@ -31,7 +31,7 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     if order.hops > HOPS_MAX {
         return Err(Refusal::BridgeLoop { max: HOPS_MAX });
     }
-    if order.deadline <= draft.now && !order.policy.presence_first {
+    if order.deadline <= draft.now && !order.policy.requester.answered_at_once {
         return Err(Refusal::DeadlineTooSoon);
     }
     if matches!(order.selection, Selection::Broadcast | Selection::BroadcastToProtocol) {
@@ -47,7 +47,7 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     match chosen {
         Ok(None) => hold_budget(draft, &mut job)?,
         Ok(Some(chosen)) => acceptance::hold_and_assign(draft, &mut job, chosen)?,
-        Err(nobody) if job.policy.queue_unmatched && may_resolve_by_waiting(&nobody) => {
+        Err(nobody) if job.policy.queueing.when_unmatched && may_resolve_by_waiting(&nobody) => {
             check_waiting_capacity(draft, &job)?;
             hold_budget(draft, &mut job)?;
             queue(draft, &mut job);
@@ -170,7 +170,7 @@ pub fn new_job(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
         progress: Progress::default(),
         questions: Vec::new(),
         acceptance: Acceptance { promised: order.wanted_by, ..Acceptance::default() },
-        pending: order.policy.presence_first,
+        pending: order.policy.requester.answered_at_once,
         result: None,
         ended_at: None,
         links: Links {
@@ -197,7 +197,7 @@ pub fn insert_new_job(draft: &mut Draft<'_>, job: Job) {
 
 /// Holds the whole budget before any work starts.
 pub fn hold_budget(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
-    if let Some(payer) = job.payment.payer.filter(|_| !job.policy.unpaid) {
+    if let Some(payer) = job.payment.payer.filter(|_| !job.policy.requester.unpaid) {
         post::hold(draft, payer, job.payment.budget, job.id)?;
         job.payment.held = job.payment.budget;
     }
@@ -228,9 +228,9 @@ pub fn agree_price(draft: &Draft<'_>, job: &mut Job, chosen: Candidate) -> Agree
 pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     let Some(agent) = draft.agent(chosen.agent) else { return };
     let (owner, url) = (agent.owner, agent.delivery_url());
-    let answers_itself = agent.terms.confirms_jobs;
+    let answers_itself = agent.terms.intake.confirms_jobs;
     // A worker that reads by urgency is notified when it reads.
-    let told_later = agent.terms.urgent_first && url.is_none();
+    let told_later = agent.terms.intake.urgent_first && url.is_none();
     let takes = agent.skill_for(job).and_then(|skill| skill.expected_duration);
     let fair_time = grace_period::period_for(draft, job, chosen.agent);
     let AgreedPrice { price, unrounded_price: own, price_open, .. } =
@@ -263,7 +263,7 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
         excused: false,
     });
     // A polling worker answers whenever it polls; few requesters wait for that.
-    job.pending |= url.is_none() && !job.policy.requester_waits;
+    job.pending |= url.is_none() && !job.policy.requester.waits;
     draft.add_event(Event::JobAssigned { job: job.id, worker: chosen.agent, epoch: job.epoch });
     market_totals::update(draft, chosen.agent, job, |tally| tally.assigned += 1);
     if told_later {

@@ -78,10 +78,10 @@ pub fn start_condition(
         && super::price_agreement::fixed_price(draft, job, agent).is_none();
     let there = match presence_or_return_time(draft, named) {
         _ if named_a_price => None,
-        Err(Refusal::Offline) if job.policy.allow_offline_worker => None,
+        Err(Refusal::Offline) if job.policy.named_worker.may_be_offline => None,
         there => there?,
     };
-    let held = job.policy.not_before.filter(|moment| *moment > draft.now);
+    let held = job.policy.named_worker.not_before.filter(|moment| *moment > draft.now);
     if let Some(back) = there.max(held) {
         // All waiting jobs are checked in one command when the agent is back.
         let own = job.candidates.pending_assignment.is_some_and(|waits| waits.worker == agent);
@@ -95,7 +95,7 @@ pub fn start_condition(
     }
     // The input was not checked against this agent's schema.
     let unseen = named.registered_at > job.request.opened_at && named.home != job.request.origin;
-    if unseen && named.terms.strict_input {
+    if unseen && named.terms.intake.strict_input {
         return Err(Refusal::Offline);
     }
     check_load(draft, named)?;
@@ -155,10 +155,10 @@ fn check_load(draft: &Draft<'_>, agent: &Agent) -> Result<(), Refusal> {
     if agent.terms.is_default() {
         return Ok(());
     }
-    if full(agent.terms.max_starts_per_minute, draft.recent_start_count(agent.id)) {
+    if full(agent.terms.capacity.max_starts_per_minute, draft.recent_start_count(agent.id)) {
         return Err(Refusal::AtRateLimit);
     }
-    if full(agent.terms.max_concurrent_jobs, draft.assigned_job_count(agent.id)) {
+    if full(agent.terms.capacity.max_concurrent_jobs, draft.assigned_job_count(agent.id)) {
         return Err(Refusal::AtCapacity);
     }
     Ok(())

@@ -194,7 +194,7 @@ fn check_named_worker(
     }
     let chosen = Candidate { agent, price };
     // An agent that is away for a known time is checked again in full when it is back.
-    if job.policy.presence_first
+    if job.policy.requester.answered_at_once
         && ready == Readiness::AfterApproval
         && let readiness::StartCondition::OnReturn(_) | readiness::StartCondition::Never =
             readiness::start_condition(draft, job, agent)?

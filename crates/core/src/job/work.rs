@@ -83,7 +83,7 @@ pub fn start(draft: &mut Draft<'_>, wanted: &JobRef, by: AgentId) -> Result<Answ
         acceptance::notify_accepted(draft, &job);
     }
     job.state = State::Running;
-    job.pending |= !job.policy.requester_waits;
+    job.pending |= !job.policy.requester.waits;
     hand_over_one(&mut job, draft.now);
     draft.add_event(Event::JobStarted { job: job.id });
     Ok(put(draft, job))
@@ -133,7 +133,7 @@ pub fn report_result(draft: &mut Draft<'_>, report: ReportResult) -> Result<Answ
         draft.add_event(Event::ReportedAbovePrice { job: job.id, reported: report.cost, paid });
     }
     let cause = (!report.ok).then(|| report.cause.unwrap_or(Cause::Execution));
-    if !report.ok && job.policy.next_when_failed {
+    if !report.ok && job.policy.reassignment.when_failed {
         return fail_assignment(draft, job, cause.unwrap_or(Cause::Execution));
     }
     let result = JobResult {
@@ -191,7 +191,7 @@ pub fn decline(
     draft.add_event(Event::JobDeclined { job: job.id, worker: by });
     job.candidates.declined.push(by);
     market_totals::record_declined(draft, by, &job);
-    if job.policy.next_when_declined {
+    if job.policy.reassignment.when_declined {
         let text =
             reason.map(|reason| format!("{NO_WORKER_LEFT}; the last worker declined: {reason}"));
         return reassign_or_fail(draft, job, text.as_deref().unwrap_or(NO_WORKER_LEFT));
@@ -221,7 +221,7 @@ pub fn defer(
 /// The worker has read these jobs; they can no longer be withdrawn.
 pub fn hand_over(draft: &mut Draft<'_>, agent: AgentId, jobs: &[JobId]) -> Answer {
     let mut given = Vec::new();
-    let told_now = draft.agent(agent).is_some_and(|agent| agent.terms.urgent_first);
+    let told_now = draft.agent(agent).is_some_and(|agent| agent.terms.intake.urgent_first);
     for id in jobs {
         let Some(mut job) = draft.job(*id).cloned() else { continue };
         if job.worker() != Some(agent) || ensure_assigned(&job).is_err() {
@@ -279,14 +279,14 @@ pub fn handle_unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Resul
     }
     if may_reassign(draft, &job) {
         let rests = backoff::start_after_failure(draft, &mut job);
-        if job.policy.next_when_unreachable
+        if job.policy.reassignment.when_unreachable
             && !rests
             && let Ok(chosen) = select::next_worker(draft, &job, Readiness::Immediate)
         {
             open::assign(draft, &mut job, chosen);
             return Ok(put(draft, job));
         }
-        if job.policy.queue_unmatched || rests && job.policy.next_when_unreachable {
+        if job.policy.queueing.when_unmatched || rests && job.policy.reassignment.when_unreachable {
             open::queue(draft, &mut job);
             return Ok(put(draft, job));
         }
@@ -349,7 +349,7 @@ fn assign_next(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer
         }
         let for_all =
             matches!(job.selection, Selection::Broadcast | Selection::BroadcastToProtocol);
-        if job.policy.queue_unmatched || job.policy.queue_after_failure && !for_all {
+        if job.policy.queueing.when_unmatched || job.policy.queueing.after_failure && !for_all {
             open::queue(draft, &mut job);
             return Ok(put(draft, job));
         }
@@ -361,7 +361,7 @@ fn assign_next(draft: &mut Draft<'_>, mut job: Job, text: &str) -> Result<Answer
 /// Whether the deadline and the attempt limit allow another assignment.
 fn may_reassign(draft: &Draft<'_>, job: &Job) -> bool {
     // A job that may be queued for new workers never fails for having been declined.
-    let patient = job.policy.queue_after_failure || job.epoch < draft.world.rules.attempts_max;
+    let patient = job.policy.queueing.after_failure || job.epoch < draft.world.rules.attempts_max;
     draft.now < job.request.deadline && patient
 }
 

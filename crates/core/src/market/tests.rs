@@ -11,6 +11,7 @@ mod tallies;
 use crate::alias::{ClaimTarget, claim};
 use crate::command::{Command, JobRef, OfferTerms, OpenJob, Registration};
 use crate::id::{AgentId, JobId, PostingId};
+use crate::job::{NamedWorker, Queueing, Reassignment, RequesterOptions};
 use crate::job::{Policy, Selection};
 use crate::notice::NoticeKind;
 use crate::testkit::market::ParsedRecord;
@@ -23,17 +24,15 @@ const WINDOW: Millis = Millis::seconds(2);
 
 /// A market's task policy: refused without candidates, and never lost afterwards.
 const TASK: Policy = Policy {
-    next_when_unreachable: false,
-    next_when_declined: true,
-    next_when_failed: true,
-    queue_unmatched: false,
-    presence_first: false,
-    queue_after_failure: true,
-    unpaid: false,
-    cancel_any_time: false,
-    allow_offline_worker: false,
-    not_before: None,
-    requester_waits: false,
+    reassignment: Reassignment { when_unreachable: false, when_declined: true, when_failed: true },
+    queueing: Queueing { when_unmatched: false, after_failure: true },
+    requester: RequesterOptions {
+        answered_at_once: false,
+        unpaid: false,
+        cancels_any_time: false,
+        waits: false,
+    },
+    named_worker: NamedWorker { may_be_offline: false, not_before: None },
 };
 
 /// A hub with a market and one client of it that can pay.

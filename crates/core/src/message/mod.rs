@@ -315,7 +315,7 @@ mod tests {
         let [first, second] = [pushed(&mut scene), pushed(&mut scene)];
         let arrived = |scene: &mut TestHub, notice| {
             let ended = crate::command::DeliveryResult::Delivered { reply: Some("{}".to_owned()) };
-            scene.run(Command::RecordDelivery { notice, result: ended }).unwrap();
+            scene.run(Command::RecordDelivery { notice, result: ended, report: None }).unwrap();
             let mailbox = scene.world.inbox(b);
             (mailbox.presented, mailbox.messages_waiting)
         };

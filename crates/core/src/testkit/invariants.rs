@@ -172,7 +172,7 @@ impl Invariants {
         let told = |notice: &Arc<Notice>| notice.to == Some(turn.worker) && notice.news == news;
         let told = changes.notices.iter().filter(|notice| told(notice)).count();
         let reads_later = |worker: &Arc<crate::agent::Agent>| {
-            worker.terms.urgent_first && worker.delivery_url().is_none()
+            worker.terms.intake.urgent_first && worker.delivery_url().is_none()
         };
         let later = world.agent(turn.worker).is_some_and(reads_later);
         assert!(told == 1 || (asked || later) && told == 0);
@@ -194,7 +194,7 @@ impl Invariants {
         let waited = |old: &Job| {
             old.candidates.pending_assignment.is_some_and(|waits| waits.worker == turn.worker)
         };
-        let patient = job.policy.queue_after_failure || old.is_some_and(|old| waited(old));
+        let patient = job.policy.queueing.after_failure || old.is_some_and(|old| waited(old));
         assert!(patient || epoch < world.rules.attempts_max, "assigned too often");
         let listed = world.agent(turn.worker).and_then(|worker| worker.skill_for(job));
         let offered =
@@ -205,7 +205,7 @@ impl Invariants {
             let asked =
                 agreed.or(listed.map(|skill| job.payment.price_step.round_price(skill.price)));
             assert_eq!(asked, Some(turn.price), "at the listed price, as shown");
-            let there = world.is_online(turn.worker, now) || job.policy.allow_offline_worker;
+            let there = world.is_online(turn.worker, now) || job.policy.named_worker.may_be_offline;
             assert!(there, "assigned to an offline agent");
         }
     }
@@ -263,7 +263,7 @@ impl Invariants {
             let started =
                 old.state == State::Running || old.assignment.is_some_and(|turn| turn.handed_over);
             let waits = matches!(old.state, State::InputRequired { .. });
-            let may = !started || waits || job.policy.cancel_any_time;
+            let may = !started || waits || job.policy.requester.cancels_any_time;
             assert!(job.state != State::Cancelled || may, "cancelled after it was started");
         } else {
             let elsewhere = job.request.origin == self.payment_protocol.0

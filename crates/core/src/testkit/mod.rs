@@ -17,6 +17,7 @@ use crate::answer::Answer;
 use crate::changes::Changes;
 use crate::command::{Command, Timer};
 use crate::decide::{decide, missing_rows};
+use crate::encoding::{self, Encodable};
 use crate::envelope::Envelope;
 use crate::id::{AgentId, JobId};
 use crate::job::{Job, State};
@@ -54,6 +55,8 @@ pub struct TestHub {
     pub store: Store,
     /// Off only in tests so large that checking after every command would take minutes.
     pub checks_invariants: bool,
+    /// Whether everything is encoded and decoded on its way, as between nodes.
+    pub encodes: bool,
     pub invariants: Invariants,
     made: u64,
 }
@@ -74,6 +77,7 @@ impl TestHub {
             now: START,
             store: Store::default(),
             checks_invariants: true,
+            encodes: cfg!(test),
             invariants: laws,
             made: 0,
         }
@@ -89,7 +93,7 @@ impl TestHub {
         &mut self,
         envelope: impl Into<Envelope>,
     ) -> Result<(Changes, Answer), Refusal> {
-        let envelope = envelope.into();
+        let envelope = self.travelled(envelope.into());
         for _ in 0..LOAD_ROUNDS {
             for need in missing_rows(&self.world, &envelope) {
                 self.store.load_row(&mut self.world, need);
@@ -97,7 +101,8 @@ impl TestHub {
         }
         let decided = decide(&self.world, envelope, self.now);
         self.world.drop_cold_rows();
-        let (changes, answer) = decided?;
+        let (changes, answer) = decided.map_err(|refusal| self.travelled(refusal))?;
+        let (changes, answer) = (self.travelled(changes), self.travelled(answer));
         if matches!(answer, Answer::SignedOrder { repeated: true, .. }) {
             assert!(changes.is_empty(), "a repeated order has no second effect");
         }
@@ -106,6 +111,17 @@ impl TestHub {
         }
         self.apply(&changes);
         Ok((changes, answer))
+    }
+
+    /// A value as it arrives at another node: what is decided, and what is applied.
+    fn travelled<T: Encodable + PartialEq + std::fmt::Debug>(&self, value: T) -> T {
+        if !self.encodes {
+            return value;
+        }
+        let bytes = encoding::encode(&value).expect("it can be encoded");
+        let arrived = encoding::decode(&bytes).expect("it can be decoded");
+        assert_eq!(value, arrived, "changed on the way");
+        arrived
     }
 
     fn apply(&mut self, changes: &Changes) {

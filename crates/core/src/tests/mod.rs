@@ -334,7 +334,7 @@ fn shapes_of(job: &Job) -> impl Iterator<Item = &'static str> {
     };
     let again = job.candidates.round.is_some_and(|round| round.number > 1);
     let everybody = matches!(job.selection, Selection::BroadcastToProtocol);
-    let queued = job.state == State::Queued && !job.policy.queue_unmatched;
+    let queued = job.state == State::Queued && !job.policy.queueing.when_unmatched;
     let all = [
         ("again", again),
         ("closed early", auction == Some(true)),
@@ -342,9 +342,9 @@ fn shapes_of(job: &Job) -> impl Iterator<Item = &'static str> {
         ("queued later", queued),
         (
             "backed off",
-            job.policy.queue_after_failure && job.candidates.backoff.failed_assignments > 0,
+            job.policy.queueing.after_failure && job.candidates.backoff.failed_assignments > 0,
         ),
-        ("unpaid", job.policy.unpaid && job.assignment.is_some()),
+        ("unpaid", job.policy.requester.unpaid && job.assignment.is_some()),
     ];
     all.into_iter().filter(|(_, is)| *is).map(|(name, _)| name)
 }

@@ -5,18 +5,21 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use crate::agent::key::Holder;
+use crate::agent::{Capacity, JobIntake};
 use crate::agent::{Liveness, Terms};
 use crate::alias::Digest;
 use crate::command::{
     Actor, AnswerQuestion, AskQuestion, Command, DeliveryResult, JobRef, MessageIdentity, OfferRef,
     OfferTerms, Pay, Registration, ReportProgress, ReportResult, SuspensionTarget, Timer,
+    WorkerReport,
 };
 use crate::envelope::Envelope;
-use crate::id::AgentId;
+use crate::id::{AgentId, NoticeId};
 use crate::idempotency::{Idempotency, Principal, Receipt, SavedAnswer};
 use crate::job::progress::{Fraction, ProgressLimits, ProgressUpdate, ResultPart};
 use crate::job::{Cause, Job, Requester};
 use crate::money::Credits;
+use crate::notice::NoticeKind;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
 use crate::testkit::{AWAY, HOME, TestHub, credits, message, registration, skill};
@@ -416,11 +419,16 @@ impl Step {
             order.skills.push(one);
         }
         order.terms = Terms {
-            max_concurrent_jobs: (terms % 3 == 0 && terms > 0).then_some(1 + u32::from(terms % 2)),
-            max_starts_per_minute: (terms % 7 == 2).then_some(2),
-            confirms_jobs: terms % 4 == 2,
-            strict_input: terms % 11 == 5,
-            urgent_first: terms % 5 == 3,
+            capacity: Capacity {
+                max_concurrent_jobs: (terms % 3 == 0 && terms > 0)
+                    .then_some(1 + u32::from(terms % 2)),
+                max_starts_per_minute: (terms % 7 == 2).then_some(2),
+            },
+            intake: JobIntake {
+                confirms_jobs: terms % 4 == 2,
+                strict_input: terms % 11 == 5,
+                urgent_first: terms % 5 == 3,
+            },
         };
         (order.liveness, order.endpoint) = match liveness % 4 {
             0 | 3 => (Liveness::Always, None),
@@ -497,6 +505,25 @@ impl Step {
             }
             _ => DeliveryResult::EndpointGone,
         };
-        Some(Command::RecordDelivery { notice, result: ended })
+        let report = (how > 230).then(|| reported(scene, notice, how)).flatten();
+        Some(Command::RecordDelivery { notice, result: ended, report })
     }
+}
+
+/// What an endpoint says about the job that was delivered to it.
+fn reported(scene: &TestHub, notice: NoticeId, how: u8) -> Option<WorkerReport> {
+    let push = scene.world.delivery(notice)?;
+    let (NoticeKind::Assigned { job: id, epoch }, Some(by)) = (&push.kind, push.to) else {
+        return None;
+    };
+    let job = JobRef::Id(*id);
+    Some(match how % 5 {
+        0 => WorkerReport::Started { job, by },
+        1 => WorkerReport::Declined { job, by },
+        2 => WorkerReport::Unreachable { job: *id, epoch: *epoch },
+        ok => {
+            let report = scene.job_report(*id, ok == 3, "0.10");
+            WorkerReport::Result(Box::new(ReportResult { by, ..report }))
+        }
+    })
 }

@@ -6,6 +6,7 @@ use super::steps::{AGENTS, SKILLS, agent_at, pick};
 use crate::alias::Digest;
 use crate::command::{Command, OpenJob};
 use crate::id::AgentId;
+use crate::job::{NamedWorker, Queueing, Reassignment, RequesterOptions};
 use crate::job::{Policy, Requester, Selection};
 use crate::testkit::TestHub;
 use crate::time::Millis;
@@ -65,17 +66,22 @@ impl Wish {
         let not_before =
             (life % 5 == 0).then(|| scene.now.plus(Millis::seconds(i64::from(life) / 2)));
         order.policy = Policy {
-            next_when_unreachable: policy & 1 != 0,
-            next_when_declined: policy & 2 != 0,
-            next_when_failed: policy & 4 != 0,
-            queue_unmatched: policy & 8 != 0,
-            presence_first: policy & 32 != 0,
-            cancel_any_time: policy & 64 != 0,
-            allow_offline_worker: policy & 128 != 0,
-            queue_after_failure: skill & 4 != 0,
-            unpaid: skill & 24 == 24,
-            not_before: not_before.filter(|_| matches!(order.selection, Selection::Direct(_))),
-            requester_waits: skill & 32 != 0,
+            reassignment: Reassignment {
+                when_unreachable: policy & 1 != 0,
+                when_declined: policy & 2 != 0,
+                when_failed: policy & 4 != 0,
+            },
+            queueing: Queueing { when_unmatched: policy & 8 != 0, after_failure: skill & 4 != 0 },
+            requester: RequesterOptions {
+                answered_at_once: policy & 32 != 0,
+                cancels_any_time: policy & 64 != 0,
+                unpaid: skill & 24 == 24,
+                waits: skill & 32 != 0,
+            },
+            named_worker: NamedWorker {
+                may_be_offline: policy & 128 != 0,
+                not_before: not_before.filter(|_| matches!(order.selection, Selection::Direct(_))),
+            },
         };
         let wanted = scene.now.plus(Millis::seconds(i64::from(life)));
         order.wanted_by = (policy & 128 != 0 && life % 3 == 0).then_some(wanted);
@@ -95,7 +101,8 @@ impl Wish {
             let all: Vec<AgentId> = (0..AGENTS).map(|who| agent_at(scene, who)).collect();
             let gone: Vec<AgentId> = all.iter().copied().filter(away).collect();
             let worker = pick(if gone.is_empty() { &all } else { &gone }, flaw);
-            (order.selection, order.policy.presence_first) = (Selection::Direct(worker), true);
+            (order.selection, order.policy.requester.answered_at_once) =
+                (Selection::Direct(worker), true);
             order.input_error = (flaw % 4 != 0).then(|| "{\"flaw\":1}".to_owned());
         }
         if let Some(name) = name {

@@ -55,7 +55,7 @@ impl World {
 
     /// When an agent with a start limit may start another job; `None` if it may now.
     pub fn next_start_at(&self, agent: AgentId, now: Timestamp) -> Option<Timestamp> {
-        let limit = self.agents.get(&agent)?.terms.max_starts_per_minute? as usize;
+        let limit = self.agents.get(&agent)?.terms.capacity.max_starts_per_minute? as usize;
         let begun = self.start_times.get(&agent)?;
         let first = begun.len().checked_sub(limit)?;
         begun.get(first).map(|at| at.plus(START_RATE_WINDOW)).filter(|at| *at > now)
@@ -152,8 +152,10 @@ impl World {
         else {
             return;
         };
-        let limit =
-            self.agents.get(&turn.worker).and_then(|agent| agent.terms.max_starts_per_minute);
+        let limit = self
+            .agents
+            .get(&turn.worker)
+            .and_then(|agent| agent.terms.capacity.max_starts_per_minute);
         let Some(limit) = limit else { return };
         let begun = self.start_times.entry(turn.worker).or_default();
         // A batch comes in order of its jobs, not of their start times.

@@ -161,11 +161,12 @@ impl JobScan<'_> {
         if negotiated::is_negotiated(job) {
             negotiated::check_holds(&mut self.holds, job, moved);
         } else {
-            let offered = if job.policy.unpaid { 0 } else { job.max_payment().micros() };
+            let offered = if job.policy.requester.unpaid { 0 } else { job.max_payment().micros() };
             let (times, held) = (moved.holds, moved.held);
             self.holds.require(times <= 1, || format!("job {id} has {times} holds"));
             // A job that waits for an absent worker, and its result, may have no hold.
-            let unpaid = held == 0 && job.policy.presence_first && job.assignment.is_none();
+            let unpaid =
+                held == 0 && job.policy.requester.answered_at_once && job.assignment.is_none();
             self.holds.require(held == offered || unpaid, || {
                 format!("job {id} held {held}, but its budget is {offered}")
             });

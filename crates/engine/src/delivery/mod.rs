@@ -14,7 +14,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use rialto_core::alias::Protocol;
-use rialto_core::command::{Command, DeliveryResult};
+use rialto_core::answer::Answer;
+use rialto_core::command::{Command, DeliveryResult, WorkerReport};
 use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::job::Job;
 use rialto_core::notice::{Delivery, NoticeKind};
@@ -73,8 +74,7 @@ pub trait DeliveryEncoder: Send + Sync {
         false
     }
 
-    /// What the response means: whether the delivery succeeded, and the commands that follow from
-    /// it.
+    /// What the response means: whether the delivery succeeded, and what it says about the job.
     fn interpret_response(
         &self,
         engine: &Engine,
@@ -88,8 +88,8 @@ pub trait DeliveryEncoder: Send + Sync {
 #[derive(Debug)]
 pub struct AttemptResult {
     pub status: AttemptStatus,
-    /// The commands that follow from the response.
-    pub commands: Vec<Command>,
+    /// What the response says about the job that was delivered.
+    pub report: Option<WorkerReport>,
 }
 
 /// Whether the delivery is finished.
@@ -240,7 +240,7 @@ impl Deliverer {
         let envelope =
             encoder.and_then(|encoder| encoder.encode_if_due(&self.engine, push, job.as_deref()));
         let (Some(encoder), Some(envelope)) = (encoder, envelope) else {
-            let over = AttemptResult { status: AttemptStatus::Obsolete, commands: Vec::new() };
+            let over = AttemptResult { status: AttemptStatus::Obsolete, report: None };
             record_attempt(&self.engine, push, over).await;
             return;
         };
@@ -321,15 +321,9 @@ fn active_secrets(engine: &Engine, agent: AgentId) -> Option<Vec<WebhookSecret>>
     Some(engine.with_world(good)?.into_iter().map(secret).collect())
 }
 
-/// Records the result of an attempt: first the commands from the response, then the end of the
-/// delivery. A crash in between repeats the delivery.
-pub async fn record_attempt(engine: &Engine, push: &Delivery, verdict: AttemptResult) {
-    for command in verdict.commands {
-        if let Err(failure) = engine.run(command).await {
-            tracing::debug!(notice = %push.notice, %failure, "command from a delivery response was refused");
-        }
-    }
-    let ended = match verdict.status {
+/// Records the result of an attempt, with what the response says about the job, in one commit.
+pub async fn record_attempt(engine: &Engine, push: &Delivery, attempt: AttemptResult) {
+    let result = match attempt.status {
         AttemptStatus::Delivered { reply } => DeliveryResult::Delivered { reply },
         AttemptStatus::Obsolete => DeliveryResult::Obsolete,
         AttemptStatus::EndpointGone => DeliveryResult::EndpointGone,
@@ -338,9 +332,15 @@ pub async fn record_attempt(engine: &Engine, push: &Delivery, verdict: AttemptRe
             DeliveryResult::Failed { why, next_try }
         }
     };
-    let done = Command::RecordDelivery { notice: push.notice, result: ended };
-    if let Err(failure) = engine.run(done).await {
-        tracing::warn!(notice = %push.notice, %failure, "result of a delivery could not be recorded");
+    let (notice, report) = (push.notice, attempt.report);
+    match engine.run(Command::RecordDelivery { notice, result, report }).await {
+        Ok(Answer::Delivery { refused: Some(refusal) }) => {
+            tracing::debug!(%notice, %refusal, "report in a delivery response was refused");
+        }
+        Ok(_) => {}
+        Err(failure) => {
+            tracing::warn!(%notice, %failure, "result of a delivery could not be recorded");
+        }
     }
 }
 

@@ -78,8 +78,8 @@ impl Engine {
         Ok(self.load_job(id).await?.or(live))
     }
 
-    /// Waits until the job has ended, even if it is known to take longer, at most this long.
-    /// Returns the job as it then is.
+    /// Waits until the job has ended or waits for its requester's answer, even if it is known to take
+    /// longer, at most this long. Returns the job as it then is.
     pub async fn wait_until_ended(
         &self,
         id: JobId,
@@ -90,11 +90,11 @@ impl Engine {
             let end = self.inner.notifier.subscribe_job(id);
             // Subscribed before the read, so an end in between is not missed.
             let live = self.with_world(|world| world.job(id).cloned());
-            if live.is_none_or(|job| job.state.is_final()) {
+            if live.is_none_or(|job| is_over(&job)) {
                 break;
             }
             match tokio::time::timeout_at(until, end).await {
-                Ok(Ok(job)) if job.state.is_final() => return Ok(Some(job)),
+                Ok(Ok(job)) if is_over(&job) => return Ok(Some(job)),
                 // It takes longer, and this caller waits for the end.
                 Ok(Ok(_)) => {}
                 Ok(Err(_)) | Err(_) => break,
@@ -103,4 +103,9 @@ impl Engine {
         self.inner.notifier.drop_closed_waiters(id);
         self.load_job(id).await
     }
+}
+
+/// Whether waiting longer does not help.
+fn is_over(job: &Job) -> bool {
+    job.state.is_final() || job.open_question().is_some()
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use parking_lot::RwLockWriteGuard;
+use rialto_core::answer::Answer;
 use rialto_core::changes::{Changes, ExpiredRows};
 use rialto_core::command::Command;
 use rialto_core::decide::MissingRow;
@@ -216,7 +217,12 @@ impl Lane {
             return (Changes::default(), Err(Failure::Fault));
         };
         let (mut changes, receipt, done) = match decided {
-            Ok((changes, answer)) => (changes, answer.receipt(), Ok(LaneReply::Fresh(answer))),
+            Ok((changes, answer)) => {
+                if let Answer::Delivery { refused: Some(refusal) } = &answer {
+                    self.inner.metrics.count_refusal(refusal);
+                }
+                (changes, answer.receipt(), Ok(LaneReply::Fresh(answer)))
+            }
             Err(refusal) => {
                 self.inner.metrics.count_refusal(&refusal);
                 let receipt = Receipt::Refused(refusal.clone());

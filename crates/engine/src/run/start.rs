@@ -151,15 +151,15 @@ fn check_newest_rows(world: &World, store: &mut dyn Store) -> Result<(), StoreEr
     Ok(())
 }
 
-// A lane without its thread, for simulations: the caller decides when a batch runs, and so which
-// command is first and which commands share a batch.
-
-/// A lane that runs only when called. Dropping it simulates a crash: pending commands get no
-/// answer.
+/// A lane without its thread, for simulations: the caller decides when a batch runs, and so which
+/// command is first and which commands share a batch. Dropping it simulates a crash: pending
+/// commands get no answer.
+#[cfg(any(test, feature = "testkit"))]
 pub struct ManualLane {
     lane: Lane,
 }
 
+#[cfg(any(test, feature = "testkit"))]
 impl ManualLane {
     /// Reads the store, as `Engine::start` does, and runs nothing.
     pub fn start(setup: EngineParts) -> Result<(Engine, Self), StoreError> {

@@ -4,7 +4,6 @@ pub mod openapi;
 mod path_policy;
 mod probes;
 mod routes;
-mod settings;
 mod start;
 
 pub use openapi::operations;

@@ -109,9 +109,7 @@ impl PathPolicy for HubPathPolicy {
             Ok(Caller::Anonymous) => None,
             // Not an agent or operator key, but it may be a read token of a protocol.
             Err(_) => {
-                let reader = ALL
-                    .iter()
-                    .find_map(|adapter| adapter.authenticate_reader(&self.context, headers));
+                let reader = self.context.authenticate_reader(headers);
                 reader.map(|id| Principal::Agent(id.0))
             }
         }
@@ -160,8 +158,8 @@ impl WriteLimiter for SignerLimits {
 
 /// An error in the format of the protocol that owns the path.
 pub fn error_response(context: &HubContext, path: &str, error: AdapterError) -> Response<Body> {
-    match owning_protocol(path) {
-        Some(adapter) => adapter.edge_error_response(context, error),
+    match owning_protocol(path).and_then(|adapter| context.protocol(adapter.id())) {
+        Some(protocol) => protocol.clone().edge_error_response(context, error),
         None => Problem::from(error).into_response(),
     }
 }
@@ -169,21 +167,22 @@ pub fn error_response(context: &HubContext, path: &str, error: AdapterError) -> 
 /// Fast routes of all protocols, under their prefixes and at every other path they are served on.
 fn express(context: &HubContext) -> HashMap<String, (&'static str, FastRoute)> {
     let mut doors = HashMap::new();
-    for adapter in ALL {
-        for door in adapter.fast_routes() {
+    for protocol in &context.protocols {
+        let adapter = protocol.adapter();
+        for door in protocol.clone().fast_routes(context) {
             let prefixed = format!("/{}{}", adapter.id(), door.path);
             let served = |row: &OperationInfo| {
                 row.method == door.method && (row.path == prefixed || row.path == door.path)
             };
-            for OperationInfo { path, access: reach, .. } in
-                adapter.operations().into_iter().filter(served)
-            {
-                let (context, handler) = (context.clone(), door.handler);
+            let operations: Vec<_> = adapter.operations().into_iter().filter(served).collect();
+            let handler = Arc::new(door.handler);
+            for OperationInfo { path, access: reach, .. } in operations {
+                let handler = handler.clone();
                 let serve = Arc::new(move |parts: Parts, body: BodyFuture| {
                     let Parts { headers, extensions, .. } = parts;
                     let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
                     let body = Box::pin(async move { body.await.map_err(to_protocol_error) });
-                    handler(context.clone(), RequestHead { headers, extensions, peer }, body)
+                    handler(RequestHead { headers, extensions, peer }, body)
                 });
                 let (route, unless, kind) =
                     (Arc::from(path.as_str()), door.excluded_headers, write_rate_class(reach));

@@ -8,7 +8,6 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use http::Uri;
-use rialto_protocols::ALL;
 use rialto_protocols::adapter::{EdgeError, HubContext, ProtocolAdapter, body};
 use rialto_protocols::kit::{ijson, rfc3339};
 use serde_json::{Value, json};
@@ -25,13 +24,14 @@ pub fn build_router(context: &HubContext, probes: probes::ProbeState) -> Router 
         .merge(v1::build_router(context))
         .merge(probes::routes(probes))
         .merge(openapi::routes());
-    for adapter in ALL {
-        router = router.merge(adapter.root_routes(context));
-        let own = adapter
+    for protocol in &context.protocols {
+        router = router.merge(protocol.clone().root_routes(context));
+        let own = protocol
+            .clone()
             .routes(context)
             .fallback(not_found)
             .method_not_allowed_fallback(method_not_allowed);
-        router = router.nest(&format!("/{}", adapter.id()), own);
+        router = router.nest(&format!("/{}", protocol.adapter().id()), own);
     }
     let router = router.fallback(not_found).method_not_allowed_fallback(method_not_allowed);
     router.layer(Extension(context.clone()))
@@ -72,8 +72,11 @@ struct RegistrationRoutes {
 
 impl RegistrationRoutes {
     fn new(context: &HubContext) -> Self {
-        let registers = ALL.iter().filter(|adapter| adapter.registration_example().is_some());
-        let routes = registers.map(|adapter| (*adapter, adapter.routes(context))).collect();
+        let opened = context.protocols.iter().map(|protocol| (protocol.adapter(), protocol));
+        let registers = opened.filter(|(adapter, _)| adapter.registration_example().is_some());
+        let routes =
+            registers.map(|(adapter, protocol)| (adapter, protocol.clone().routes(context)));
+        let routes = routes.collect();
         Self { routes, context: context.clone() }
     }
 }

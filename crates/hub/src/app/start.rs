@@ -9,13 +9,12 @@ use std::thread::JoinHandle;
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
 use rialto_core::idempotency::SavedSize;
-use rialto_core::market::Markets;
 use rialto_core::world::Rules;
 use rialto_core::world::footprint::MemoryLimits;
 use rialto_engine::clock::{Clock, SystemClock};
 use rialto_engine::delivery::Deliverer;
 use rialto_engine::delivery::egress::{Egress, EgressError, EgressSettings};
-use rialto_engine::keys::{Key, KeyKind};
+use rialto_engine::keys::{Key, KeyPrefix};
 use rialto_engine::permissions;
 use rialto_engine::random::{OsRandom, RandomSource};
 use rialto_engine::secret::{HubSecret, SecretError};
@@ -23,12 +22,11 @@ use rialto_engine::store::memory::MemoryStore;
 use rialto_engine::store::sqlite::SqliteStore;
 use rialto_engine::store::{Store, StoreError};
 use rialto_engine::{Engine, EngineParts, Failure, RunningEngine};
-use rialto_protocols::adapter::{self, HubContext, HubContextParts, Settings};
-use rialto_protocols::{agora, clara, openclaw, relay};
+use rialto_protocols::adapter::{self, HubContext, HubContextParts};
 use tokio::net::TcpListener;
 
 use super::path_policy::{HubPathPolicy, SignerLimits};
-use super::{probes, routes, settings};
+use super::{probes, routes};
 use crate::config::{Backend, Config, Limit, LoadedConfig};
 use crate::edge::{self, EdgeLayer, HostPolicy, RateLimits};
 use crate::shutdown::Shutdown;
@@ -213,8 +211,7 @@ fn start_engine(
         Backend::Memory => Box::new(MemoryStore::default()),
     };
     let most = |limit: Limit| limit.max().map_or(0, |max| u64::from(max.get()));
-    let rules = Rules {
-        presence_ttl: config.registry.heartbeat_ttl.millis(),
+    let mut rules = Rules {
         welcome_grant: config.ledger.welcome_grant,
         inbox_messages_max: most(config.limits.inbox_pending),
         saved_per_principal: SavedSize {
@@ -228,7 +225,6 @@ fn start_engine(
         invitations_max: usize::try_from(config.limits.invitations.get()).unwrap_or(usize::MAX),
         attempts_max: config.jobs.max_attempts.get(),
         probation_period: config.limits.unproven_ttl.map(|span| span.millis()),
-        approval_timeout: config.openclaw.approval_window.millis(),
         answer_timeout: config.jobs.answer_window.millis(),
         grace_period: config.reputation.fair_time.millis(),
         confusables: adapter::confusables(),
@@ -238,8 +234,11 @@ fn start_engine(
         },
         ..Rules::default()
     };
+    for protocol in &config.protocols {
+        protocol.set_rules(&mut rules);
+    }
     let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::start()));
-    let markets = Markets::from([(clara::ID, Arc::new(clara::RecordWriter) as _)]);
+    let markets = adapter::markets();
     let setup = EngineParts { store, rules, clock, random: Arc::new(OsRandom), secret, markets };
     Ok(Engine::start(setup)?)
 }
@@ -254,11 +253,11 @@ async fn ensure_operator_key(
 ) -> Result<Option<String>, StartError> {
     let (key, made) = match given {
         Some(text) => {
-            let key = Key::parse(text.trim()).filter(|key| key.kind() == KeyKind::Operator);
+            let key = Key::parse(text.trim()).filter(|key| key.prefix() == KeyPrefix::OPERATOR);
             (key.ok_or(StartError::OperatorKey)?, false)
         }
         None if has_operator_key(engine) => return Ok(None),
-        None => (Key::from_random(KeyKind::Operator, OsRandom.new_key_bytes()), true),
+        None => (Key::from_random(KeyPrefix::OPERATOR, OsRandom.new_key_bytes()), true),
     };
     let hash = key.hash();
     let works =
@@ -297,16 +296,13 @@ fn hub_context(
         tracing::warn!(why, "https endpoints cannot be called");
     }
     Ok(HubContext::new(HubContextParts {
-        clara: settings::clara(config, engine.hub_secret()),
-        relay: relay::RelayState::new(settings::relay(config), engine.hub_secret()),
-        agora: agora::AgoraState::new(settings::agora(config), engine.hub_secret()),
-        openclaw: openclaw::OpenclawState::new(settings::openclaw(config), engine.hub_secret()),
+        protocols: config.protocols.iter().map(|one| one.open(engine.hub_secret())).collect(),
         write_limiter: Arc::new(SignerLimits(limits)),
         engine,
         egress: Arc::new(egress),
         hub_url: hub_url.trim_end_matches('/').to_owned(),
         body_limit: config.http.body_limit.bytes(),
-        settings: Settings { registry: settings::registry(config) },
+        settings: config.for_protocols(),
         running_requests: adapter::idempotency::RunningRequests::default(),
         pending_waits: Default::default(),
         endpoint_checks: Default::default(),

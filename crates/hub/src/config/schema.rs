@@ -1,21 +1,20 @@
-//! Every key with its type, its meaning and its defaults.
+//! Every key of the hub itself with its type, its meaning and its defaults.
 //!
-//! No other place in the hub lists keys. `rialto.example.toml` repeats this table for operators,
-//! and a test compares the two.
+//! Each protocol adds its own keys (`settings.rs` in its folder). `rialto.example.toml` repeats all
+//! of them for operators, and a test compares the two.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ipnet::IpNet;
+use rialto_config::{ByteSize, ConfigDuration, Layers, Limit, NonZeroDuration};
 use rialto_core::money::Credits;
+use rialto_protocols::adapter::settings::{self, HubSettings, ProtocolSettings};
 
-use super::choices::{Access, Backend, DiscoverEndpoint, FailedStatus, Level, LogFormat, Offline};
-use super::duration::{ConfigDuration, NonZeroDuration};
-use super::layers::Layers;
-use super::names::{BaseUrl, HostName, ProcessId, RelayHost};
-use super::numbers::{ByteSize, Limit};
-use super::topics::{TopicMap, Topics};
+use super::choices::{Backend, Level, LogFormat};
+use super::names::{BaseUrl, HostName};
 
 /// Turns the table below into one struct per section, one struct of all sections, and the function
 /// that fills them. A default is written like the value of an environment variable; `or` gives the
@@ -25,9 +24,11 @@ macro_rules! settings {
         $($(#[$doc:meta])* $key:ident: $kind:ty = $serve:literal $(or $dev:literal)?;)+
     })+) => {
         /// All settings.
-        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[derive(Clone, Debug)]
         pub struct Config {
             $($(#[$about])* pub $section: $Section,)+
+            /// The protocols, each with its own settings.
+            pub protocols: Vec<Arc<dyn ProtocolSettings>>,
         }
 
         $($(#[$about])*
@@ -41,15 +42,15 @@ macro_rules! settings {
                 Self {$($section: $Section {$(
                     $key: layers.resolve(
                         concat!(stringify!($section), ".", stringify!($key)),
-                        $serve,
-                        settings!(@dev $($dev)?),
+                        settings!(@default $serve $($dev)?),
                     ),
-                )+},)+}
+                )+},)+
+                protocols: settings::read_all(layers)}
             }
         }
     };
-    (@dev) => { None };
-    (@dev $dev:literal) => { Some($dev) };
+    (@default $serve:literal) => { $serve };
+    (@default $serve:literal $dev:literal) => { ($serve, $dev) };
 }
 
 settings! {
@@ -63,7 +64,7 @@ settings! {
         /// `Host` values accepted besides the known ones while bound to loopback, and origins whose
         /// pages may call the hub (C13).
         allowed_hosts: Vec<HostName> = "";
-        /// The largest request body; the relay has its own, smaller limit (C1).
+        /// The largest request body; a protocol may have its own, smaller limit (C1).
         body_limit: ByteSize = "1048576";
         /// How long a request's headers may take to arrive.
         header_timeout: NonZeroDuration = "10s";
@@ -80,14 +81,6 @@ settings! {
         max_connections: NonZeroU32 = "10000";
         /// Connections open at once from one address.
         max_connections_per_address: NonZeroU32 = "1024";
-    }
-
-    /// How callers authenticate.
-    auth: Auth {
-        /// In the registry protocol.
-        registry: Access = "key" or "open";
-        /// In the openclaw protocol.
-        openclaw: Access = "key" or "open";
     }
 
     /// Where the hub's files are.
@@ -164,73 +157,6 @@ settings! {
         max_attempts: NonZeroU32 = "16";
     }
 
-    /// The registry protocol.
-    registry: Registry {
-        /// How long an agent counts as online after its last request.
-        heartbeat_ttl: NonZeroDuration = "90s";
-        /// How long a synchronous request waits for the result before it answers `PENDING`.
-        sync_wait: ConfigDuration = "30s";
-        /// Which endpoint `/discover` shows for an agent.
-        discover_endpoint: DiscoverEndpoint = "agent";
-    }
-
-    /// The relay protocol.
-    relay: Relay {
-        /// The host that short names belong to.
-        host: RelayHost = "chorus";
-        /// What happens to a message whose receiver is offline.
-        offline: Offline = "queue";
-        /// The HTTP status of a failed delivery.
-        failed_status: FailedStatus = "ok";
-        /// How long an unread message is kept.
-        retention: NonZeroDuration = "30d";
-        /// Whether public records show the agents' endpoints.
-        show_endpoints: bool = "false" or "true";
-        /// Whether peers may submit messages without a key; they are marked as unverified.
-        accept_direct: bool = "false" or "true";
-    }
-
-    /// The openclaw protocol.
-    openclaw: Openclaw {
-        /// The response time at which an agent's speed score reaches zero.
-        response_scale: NonZeroDuration = "10s";
-        /// How long a request waits for a human's approval.
-        approval_window: NonZeroDuration = "1h";
-    }
-
-    /// The clara protocol.
-    clara: Clara {
-        /// The process id of this market in the specification's message format; unset, the hub uses
-        /// its own.
-        process_id: Option<ProcessId> = "";
-        /// A second process id, which uses the message format of the deployed market.
-        deployed_process_id: Option<ProcessId> = "";
-        /// Topics agents may register for.
-        topics: Topics = "tweet,discord,telegram,nft";
-        /// Whether a task without a matching agent is queued instead of refused.
-        queue_unmatched: bool = "false";
-        /// Whether fees and rewards move credits.
-        payments: bool = "true";
-        /// How long a task may stay unfinished.
-        task_ttl: NonZeroDuration = "7d";
-    }
-
-    /// The agora protocol.
-    agora: Agora {
-        /// How far a message's timestamp may be from the hub's clock.
-        window: NonZeroDuration = "60s";
-        /// How many providers a request without a receiver is sent to.
-        fanout: NonZeroU32 = "8";
-        /// How long a request without a timeout may take.
-        default_timeout: NonZeroDuration = "10m";
-    }
-
-    /// Jobs between different protocols.
-    bridge: Bridge {
-        /// The clara topic of each capability whose own name is not a topic.
-        topics: TopicMap = "";
-    }
-
     /// The hub's log.
     log: Log {
         /// The format of the lines.
@@ -255,5 +181,20 @@ impl Http {
     /// port is 0, only `bound` has the actual port.
     pub fn base_url(&self, bound: SocketAddr) -> String {
         self.public_url.as_ref().map_or_else(|| format!("http://{bound}"), BaseUrl::to_string)
+    }
+}
+
+impl Config {
+    /// The settings that concern every protocol.
+    pub fn for_protocols(&self) -> HubSettings {
+        HubSettings {
+            lease: self.jobs.lease.map(NonZeroDuration::millis),
+            auction_window: self.jobs.auction_window.millis(),
+            writes_per_minute: self
+                .limits
+                .writes_per_minute
+                .max()
+                .map_or(0, |max| max.get().into()),
+        }
     }
 }

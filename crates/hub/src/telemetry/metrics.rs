@@ -13,7 +13,7 @@ use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::Registry as MetricSet;
 
 use super::request::{CompletedRequest, MethodLabel, RouteLabel};
 
@@ -34,7 +34,7 @@ pub struct Metrics(Arc<MetricsInner>);
 
 #[derive(Debug)]
 struct MetricsInner {
-    registry: Registry,
+    metrics: MetricSet,
     requests: Family<RequestLabels, Counter>,
     durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
     connections: Gauge,
@@ -67,7 +67,7 @@ impl Metrics {
         extra: impl Fn() -> Vec<ScrapedValue> + Send + Sync + 'static,
         collectors: Vec<Box<dyn Collector>>,
     ) -> Self {
-        let mut registry = Registry::default();
+        let mut metrics = MetricSet::default();
         let requests = Family::default();
         let durations: Family<DurationLabels, Histogram, fn() -> Histogram> =
             Family::new_with_constructor(|| Histogram::new(SECONDS));
@@ -75,16 +75,16 @@ impl Metrics {
         let build: Family<[(&'static str, &'static str); 1], Gauge> = Family::default();
         build.get_or_create(&[("version", env!("CARGO_PKG_VERSION"))]).set(1);
 
-        registry.register("rialto_http_requests", "Requests answered", requests.clone());
+        metrics.register("rialto_http_requests", "Requests answered", requests.clone());
         let name = "rialto_http_request_duration_seconds";
-        registry.register(name, "Time until the response head was ready", durations.clone());
-        registry.register("rialto_http_connections", "Connections open now", connections.clone());
-        registry.register("rialto_build_info", "The running version", build);
-        registry.register_collector(Box::new(ScrapeCollector(extra)));
+        metrics.register(name, "Time until the response head was ready", durations.clone());
+        metrics.register("rialto_http_connections", "Connections open now", connections.clone());
+        metrics.register("rialto_build_info", "The running version", build);
+        metrics.register_collector(Box::new(ScrapeCollector(extra)));
         for collector in collectors {
-            registry.register_collector(collector);
+            metrics.register_collector(collector);
         }
-        Self(Arc::new(MetricsInner { registry, requests, durations, connections }))
+        Self(Arc::new(MetricsInner { metrics, requests, durations, connections }))
     }
 
     /// Counts one completed request.
@@ -108,7 +108,7 @@ impl Metrics {
     pub fn encode(&self) -> String {
         let mut open = String::new();
         // Writing to a string cannot fail, and partial metrics are better than none.
-        let _ = text::encode_registry(&mut open, &self.0.registry);
+        let _ = text::encode_registry(&mut open, &self.0.metrics);
         to_prometheus_text(&open)
     }
 }

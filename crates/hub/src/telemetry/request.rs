@@ -28,7 +28,7 @@ pub struct CompletedRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MethodLabel(&'static str);
 
-/// The template of the matched route, such as `/registry/agents/{id}`.
+/// The template of the matched route, such as `/v1/agents/{id}`.
 #[derive(Clone)]
 pub struct RouteLabel(RouteSource);
 

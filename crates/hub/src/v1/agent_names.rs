@@ -12,7 +12,7 @@ use rialto_protocols::kit::ijson::JsonValue;
 
 use super::problem::Problem;
 
-/// Finds an agent by name: `17`, `registry:a3b8…`, or just `a3b8…` if only one agent matches.
+/// Finds an agent by name: `17`, `<protocol>:a3b8…`, or just `a3b8…` if only one agent matches.
 ///
 /// A bare number is always the hub's own; an agent that a protocol calls `17` is `<protocol>:17`
 /// here. `field` is the field the name came from.

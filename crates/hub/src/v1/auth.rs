@@ -10,7 +10,7 @@ use rialto_core::agent::key::KeyHash;
 use rialto_core::id::AgentId;
 use rialto_core::refusal::Refusal;
 use rialto_core::world::World;
-use rialto_engine::keys::{Key, KeyKind, parse_bearer};
+use rialto_engine::keys::{Key, KeyPrefix, parse_bearer};
 use rialto_engine::{Engine, Idempotency};
 use rialto_protocols::adapter::caller::{Caller, KeyRejection};
 use rialto_protocols::adapter::idempotency::RequestIdempotency;
@@ -30,7 +30,7 @@ pub enum AuthenticatedCaller {
 pub struct VerifiedKey {
     pub caller: AuthenticatedCaller,
     pub key: KeyHash,
-    pub kind: KeyKind,
+    pub prefix: KeyPrefix,
 }
 
 impl VerifiedKey {
@@ -52,7 +52,7 @@ impl VerifiedKey {
         };
         let header = headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok());
         let key = header.and_then(parse_bearer).and_then(Key::parse);
-        Ok(key.map(|key| Self { caller: who, key: key.hash(), kind: key.kind() }))
+        Ok(key.map(|key| Self { caller: who, key: key.hash(), prefix: key.prefix() }))
     }
 
     /// Whether the key is still valid and its agent still registered, for open streams.
@@ -88,7 +88,7 @@ pub struct KeyHolder {
 #[derive(Clone, Copy, Debug)]
 pub struct AgentCaller {
     pub id: AgentId,
-    pub kind: KeyKind,
+    pub prefix: KeyPrefix,
     pub once: Option<Idempotency>,
 }
 
@@ -116,7 +116,7 @@ impl FromRequestParts<HubContext> for AgentCaller {
         let KeyHolder { key: proven, idempotency: once } =
             KeyHolder::from_request_parts(parts, context).await?;
         match proven.caller {
-            AuthenticatedCaller::Agent(id) => Ok(Self { id, kind: proven.kind, once }),
+            AuthenticatedCaller::Agent(id) => Ok(Self { id, prefix: proven.prefix, once }),
             AuthenticatedCaller::Operator => {
                 Err(Problem::forbidden("an operator key cannot act for an agent"))
             }

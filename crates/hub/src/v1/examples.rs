@@ -1,8 +1,18 @@
 //! Correct examples for invalid fields, shown in error responses.
 
+use std::borrow::Cow;
+
+use rialto_protocols::adapter::api_protocol;
+
 /// JSON text with a valid value of the field, if there is an example.
-pub fn example_for(field: &str) -> Option<&'static str> {
+pub fn example_for(field: &str) -> Option<Cow<'static, str>> {
+    let protocol = || api_protocol().id();
     let example = match field {
+        "?protocol" => return Some(format!(r#""/v1/agents?protocol={}""#, protocol()).into()),
+        "agent" => {
+            let agent = "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f";
+            return Some(format!(r#""/v1/agents/{}:{agent}""#, protocol()).into());
+        }
         "/owner" | "/amount" => r#"{"owner":"acme","amount":100.00}"#,
         "/create" => r#"{"owner":"acme","amount":100.00,"create":true}"#,
         "/retire_others" => r#"{"retire_others":true}"#,
@@ -38,15 +48,13 @@ pub fn example_for(field: &str) -> Option<&'static str> {
         "?side" => r#""/v1/jobs?side=asked""#,
         "?state" => r#""/v1/jobs?state=live""#,
         "?online" => r#""/v1/agents?online=true""#,
-        "?protocol" => r#""/v1/agents?protocol=registry""#,
         "?skill" => r#""/v1/agents?skill=analyze_text""#,
         "?q" => r#""/v1/agents?q=analyst""#,
         "job" => r#""/v1/jobs/f81d4fae-7dec-11d0-a765-00a0c91e6bf6""#,
-        "agent" => r#""/v1/agents/registry:a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f""#,
         "push" => r#""/v1/operator/pushes/17/retry""#,
         "Last-Event-ID" => r#""Last-Event-ID: 17""#,
         "Idempotency-Key" => r#""Idempotency-Key: 5f0c2a9e""#,
         _ => return None,
     };
-    Some(example)
+    Some(example.into())
 }

@@ -22,7 +22,7 @@ struct RotateKeyResponse {
 /// `POST /v1/keys/rotate`: issues a new key now. The other keys expire later, so that a running
 /// agent can switch.
 pub async fn rotate_key(State(context): State<HubContext>, by: AgentCaller) -> HandlerResult {
-    let key = Key::from_random(by.kind, context.engine.random().new_key_bytes());
+    let key = Key::from_random(by.prefix, context.engine.random().new_key_bytes());
     let holder = Holder::Agent(by.id);
     let command =
         Command::IssueKey { holder, hash: key.hash(), retire_others: true, by_operator: false };

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 
 use super::auth::{AuthenticatedCaller, ReadOnlyCaller, VerifiedKey};
 use super::errors;
-use super::jobs::trace::{self, is_trace_path};
+use super::jobs::trace::is_trace_path;
 use super::problem::{MEDIA_TYPE, Problem};
 use crate::edge::RequestId;
 
@@ -81,7 +81,7 @@ fn for_route(problem: Problem, request: &Request) -> Problem {
 /// The agent of a read-only credential, where the path accepts one.
 fn read_only_caller(context: &HubContext, request: &Request) -> Option<AgentId> {
     is_trace_path(request.uri().path())
-        .then(|| trace::find_reader(context, request.headers()))
+        .then(|| context.authenticate_reader(request.headers()))
         .flatten()
 }
 

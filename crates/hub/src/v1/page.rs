@@ -10,7 +10,7 @@ use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
 use serde::Serialize;
 
-use crate::config::suggest::nearest_key;
+use rialto_config::suggest::nearest_key;
 
 /// Items per page: at most, and by default.
 const LIMIT_MAX: i64 = 200;

@@ -2,6 +2,8 @@
 //!
 //! This module defines the format. `errors` decides which problem a refusal becomes.
 
+use std::borrow::Cow;
+
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -28,7 +30,7 @@ pub struct Problem {
     /// The invalid field: a JSON pointer, `?name` of a query parameter, or the name of a header.
     pub field: Option<String>,
     /// JSON text with a valid value of the field.
-    pub example: Option<&'static str>,
+    pub example: Option<Cow<'static, str>>,
     pub request_id: Option<String>,
 }
 
@@ -126,7 +128,7 @@ impl IntoResponse for Problem {
             retryable: self.retryable,
             retry_after_seconds: self.retry_after_seconds,
             field: self.field.as_deref(),
-            example: self.example.map(raw_json::verbatim),
+            example: self.example.as_deref().map(raw_json::verbatim),
             request_id: self.request_id.as_deref(),
         };
         let text = serde_json::to_vec(&shown).unwrap_or_default();

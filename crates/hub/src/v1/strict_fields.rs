@@ -4,7 +4,7 @@
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson::{Json, JsonValue};
 
-use crate::config::suggest::nearest_key;
+use rialto_config::suggest::nearest_key;
 
 /// The members of a body; an unknown one is an error.
 pub fn parse_fields<'a, 'b>(

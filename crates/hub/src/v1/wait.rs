@@ -1,10 +1,11 @@
 //! Long polling: a request may wait for a result.
 
 use std::collections::BTreeMap;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rialto_core::id::AgentId;
+use rialto_core::job::Job;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
@@ -55,6 +56,21 @@ impl Drop for WaitPermit<'_> {
 
 fn lock(context: &HubContext) -> MutexGuard<'_, BTreeMap<AgentId, u32>> {
     context.pending_waits.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The job once it has ended or waits for its requester, or as it is after the timeout.
+pub async fn wait_until_ended(
+    context: &HubContext,
+    party: AgentId,
+    job: Arc<Job>,
+    at_most: Duration,
+) -> Result<Arc<Job>, Problem> {
+    if job.state.is_final() || at_most.is_zero() {
+        return Ok(job);
+    }
+    let _permit = WaitPermit::acquire(context, party)?;
+    let ended = context.engine.wait_until_ended(job.id, at_most).await?;
+    ended.ok_or_else(Problem::not_found)
 }
 
 /// Calls `look` at every notice of an agent until it returns something, at most this long.

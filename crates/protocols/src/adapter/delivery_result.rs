@@ -22,7 +22,7 @@ pub fn from_status(answer: &Result<HttpResponse, SendError>) -> AttemptResult {
             AttemptStatus::Failed("could not connect to the endpoint".to_owned())
         }
     };
-    AttemptResult { status: arrived, commands: Vec::new() }
+    AttemptResult { status: arrived, report: None }
 }
 
 /// Whether a status means that the request was not accepted: refused, redirected, or blocked by a

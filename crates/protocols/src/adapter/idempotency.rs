@@ -26,7 +26,7 @@ use rialto_engine::Idempotency;
 use super::caller::Caller;
 use super::operation::{Operation, build_router};
 use super::peer::client_network;
-use super::{EdgeError, HubContext, body};
+use super::{EdgeError, HubContext, ProtocolContext, body};
 
 /// The header.
 pub const HEADER: &str = "idempotency-key";
@@ -65,9 +65,9 @@ pub trait IdempotencyResponses: Send + Sync {
 }
 
 /// The routes of a protocol. Among those that may change something, requests with a key run once.
-pub fn idempotent_router(
-    table: impl Iterator<Item = Operation<HubContext>>,
-    context: &HubContext,
+pub fn idempotent_router<S: Send + Sync + 'static>(
+    table: impl Iterator<Item = Operation<ProtocolContext<S>>>,
+    context: &ProtocolContext<S>,
     words: &'static dyn IdempotencyResponses,
 ) -> Router {
     let (reads, writes): (Vec<_>, Vec<_>) = table.partition(|row| row.info.access.is_public());

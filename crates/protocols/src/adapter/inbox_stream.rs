@@ -19,7 +19,7 @@ use rialto_engine::{Engine, Failure, InboxSubscription};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::HubContext;
+use super::ProtocolContext;
 use super::shutdown::Shutdown;
 
 /// A page ends after this many events, or with the event that fills this many bytes.
@@ -47,14 +47,22 @@ pub type JobsById = HashMap<JobId, Arc<Job>>;
 
 /// How a protocol encodes the notices of an inbox.
 pub trait InboxEncoder: Send + 'static {
+    /// The state of the encoder's protocol.
+    type State: Send + Sync + 'static;
+
     /// Whether the encoder needs the jobs that notices are about.
     const NEEDS_JOBS: bool;
 
     /// Whether the reader may still read.
-    fn is_authorized(&self, context: &HubContext, agent: AgentId) -> bool;
+    fn is_authorized(&self, context: &ProtocolContext<Self::State>, agent: AgentId) -> bool;
 
     /// The first bytes of a stream, for a reader that has everything up to `after`.
-    fn encode_connected(&self, context: &HubContext, agent: AgentId, after: u64) -> Bytes;
+    fn encode_connected(
+        &self,
+        context: &ProtocolContext<Self::State>,
+        agent: AgentId,
+        after: u64,
+    ) -> Bytes;
 
     /// A keep-alive.
     fn encode_ping(&self) -> Bytes;
@@ -63,15 +71,15 @@ pub trait InboxEncoder: Send + 'static {
     fn encode_notice(
         &self,
         out: &mut Vec<u8>,
-        context: &HubContext,
+        context: &ProtocolContext<Self::State>,
         notice: &Notice,
         jobs: &JobsById,
     );
 }
 
 /// One open inbox stream.
-pub struct InboxStream<W> {
-    pub(crate) context: HubContext,
+pub struct InboxStream<W: InboxEncoder> {
+    pub(crate) context: ProtocolContext<W::State>,
     pub(crate) agent: AgentId,
     encoder: W,
     listener: InboxSubscription,
@@ -87,9 +95,9 @@ pub struct InboxStream<W> {
 
 impl<W: InboxEncoder> InboxStream<W> {
     pub fn new(
-        context: HubContext,
+        context: ProtocolContext<W::State>,
         agent: AgentId,
-        wording: W,
+        encoder: W,
         from: StreamStart,
         stopping: Shutdown,
     ) -> Self {
@@ -105,7 +113,7 @@ impl<W: InboxEncoder> InboxStream<W> {
         Self {
             context,
             agent,
-            encoder: wording,
+            encoder,
             listener,
             notify: bell,
             shutdown: stopping,

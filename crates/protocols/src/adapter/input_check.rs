@@ -10,7 +10,7 @@ use rialto_core::id::AgentId;
 use rialto_core::world::World;
 use tokio::sync::Semaphore;
 
-use super::{HubContext, ProtocolAdapter};
+use super::HubContext;
 
 /// How many agents' schemas are checked for a job that names no agent, and how many agents are
 /// scanned to find them.
@@ -31,57 +31,49 @@ pub struct InputCheck<'a> {
 }
 
 /// The agents that cannot use the input.
-pub async fn find_unfit_agents(context: &HubContext, wanted: &InputCheck<'_>) -> Vec<UnfitAgent> {
-    let strict = context.engine.with_world(|world| strict(world, wanted));
+pub async fn find_unfit_agents(context: &HubContext, check: &InputCheck<'_>) -> Vec<UnfitAgent> {
+    let strict = context.engine.with_world(|world| strict_agents(world, check));
     if strict.is_empty() {
         return Vec::new();
     }
     let Ok(_turn) = AT_ONCE.acquire().await else { return Vec::new() };
-    let (context, input) = (context.clone(), wanted.input.to_owned());
-    let check = move || {
-        let misfit =
-            |(adapter, agent, skill): (&'static dyn ProtocolAdapter, Arc<Agent>, String)| {
-                let why = adapter.input_error(&context, &agent, &skill, &input)?;
-                Some(UnfitAgent { agent: agent.id, reason: why })
-            };
+    let (context, input) = (context.clone(), check.input.to_owned());
+    let run = move || {
+        let unfit = |(agent, skill): (Arc<Agent>, String)| {
+            let reason = context.protocol(agent.home)?.input_error(&agent, &skill, &input)?;
+            Some(UnfitAgent { agent: agent.id, reason })
+        };
         // An agent that was not checked does not get the job.
-        let unseen = |(_, agent, _): &(_, Arc<Agent>, _)| {
-            let why = "too many agents offer this skill to check all of them".to_owned();
-            UnfitAgent { agent: agent.id, reason: why }
+        let unchecked = |(agent, _): &(Arc<Agent>, _)| {
+            let reason = "too many agents offer this skill to check all of them".to_owned();
+            UnfitAgent { agent: agent.id, reason }
         };
         let mut strict = strict;
         let rest = strict.split_off(strict.len().min(LOOKED_AT_MAX));
-        let unseen: Vec<UnfitAgent> = rest.iter().map(unseen).collect();
-        strict.into_iter().filter_map(misfit).chain(unseen).collect()
+        let unchecked: Vec<UnfitAgent> = rest.iter().map(unchecked).collect();
+        strict.into_iter().filter_map(unfit).chain(unchecked).collect()
     };
-    tokio::task::spawn_blocking(check).await.unwrap_or_default()
+    tokio::task::spawn_blocking(run).await.unwrap_or_default()
 }
 
 /// Agents that may be asked and whose protocol checks input, each with the name of the matching
 /// skill.
-fn strict(
-    world: &World,
-    wanted: &InputCheck<'_>,
-) -> Vec<(&'static dyn ProtocolAdapter, Arc<Agent>, String)> {
-    let looks = |home: Protocol| {
-        let other = home != wanted.origin;
-        crate::ALL
-            .iter()
-            .copied()
-            .find(|adapter| other && adapter.id() == home && adapter.checks_input())
+fn strict_agents(world: &World, check: &InputCheck<'_>) -> Vec<(Arc<Agent>, String)> {
+    let is_strict = |home: Protocol| {
+        let mut others = crate::ALL.iter().filter(|adapter| adapter.id() != check.origin);
+        others.any(|adapter| adapter.id() == home && adapter.checks_input())
     };
     let one = |id: AgentId| {
-        let agent = world.agent(id).filter(|agent| agent.active)?;
-        let adapter = looks(agent.home)?;
-        let name = wanted.skill_names.iter().find(|name| agent.skill(name).is_some())?;
-        Some((adapter, agent.clone(), (*name).to_owned()))
+        let agent = world.agent(id).filter(|agent| agent.active && is_strict(agent.home))?;
+        let name = check.skill_names.iter().find(|name| agent.skill(name).is_some())?;
+        Some((agent.clone(), (*name).to_owned()))
     };
-    match wanted.agent {
+    match check.agent {
         Some(id) => one(id).into_iter().collect(),
         None => {
             let all =
-                wanted.skill_names.iter().flat_map(|name| world.skills.online_by_rank(name, None));
-            all.take(SCANNED_MAX).filter_map(|found| one(found.agent)).collect()
+                check.skill_names.iter().flat_map(|name| world.skills.online_by_rank(name, None));
+            all.take(SCANNED_MAX).filter_map(|ranked| one(ranked.agent)).collect()
         }
     }
 }

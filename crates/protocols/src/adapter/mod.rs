@@ -3,82 +3,48 @@
 pub mod body;
 pub mod bridge;
 pub mod caller;
+pub mod context;
 pub mod delivery_result;
 pub mod fidelity;
 pub mod idempotency;
 pub mod inbox_stream;
 pub mod input_check;
 pub mod naming;
+pub mod open_job;
 pub mod operation;
 pub mod peer;
 pub mod question_view;
+pub mod settings;
 pub mod shown_jobs;
 pub mod shutdown;
 
 use std::collections::HashMap;
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
 use bytes::Bytes;
-use rialto_core::agent::Agent;
+use rialto_config::Layers;
+use rialto_core::agent::{Agent, AgentState};
 use rialto_core::alias::Protocol;
 use rialto_core::command::Command;
 use rialto_core::confusables::Confusables;
 use rialto_core::id::AgentId;
+use rialto_core::job::Cause;
+use rialto_core::market::{MarketRecorder, Markets};
 use rialto_core::notice::Notice;
 use rialto_core::time::Timestamp;
 use rialto_engine::delivery::DeliveryEncoder;
-use rialto_engine::delivery::egress::Egress;
 use rialto_engine::secret::HubSecret;
 use rialto_engine::{Engine, Failure};
+use serde_json::value::RawValue;
 
-use crate::{agora, clara, openclaw, registry, relay};
+pub use context::{HubContext, HubContextParts, ProtocolContext};
 pub use operation::{Access, Operation, OperationInfo, RateClass, ResponseFuture};
-
-/// What adapters may use of the hub. Cheap to clone: all clones share one value.
-#[derive(Clone)]
-pub struct HubContext(Arc<HubContextParts>);
-
-/// The parts of a [`HubContext`].
-pub struct HubContextParts {
-    pub engine: Engine,
-    pub egress: Arc<Egress>,
-    /// The hub's own base URL, without a trailing slash.
-    pub hub_url: String,
-    pub body_limit: usize,
-    pub settings: Settings,
-    pub relay: relay::RelayState,
-    pub agora: agora::AgoraState,
-    pub openclaw: openclaw::OpenclawState,
-    pub clara: clara::Settings,
-    /// Rate limits for writes whose credential only the protocol can read.
-    pub write_limiter: Arc<dyn WriteLimiter>,
-    /// Requests with an idempotency key that are running now.
-    pub running_requests: idempotency::RunningRequests,
-    /// How many answers each agent waits for.
-    pub pending_waits: Mutex<BTreeMap<AgentId, u32>>,
-    /// Agents whose endpoint is being checked.
-    pub endpoint_checks: Mutex<BTreeSet<AgentId>>,
-}
-
-impl HubContext {
-    pub fn new(ground: HubContextParts) -> Self {
-        Self(Arc::new(ground))
-    }
-}
-
-impl std::ops::Deref for HubContext {
-    type Target = HubContextParts;
-
-    fn deref(&self) -> &HubContextParts {
-        &self.0
-    }
-}
+use settings::ProtocolSettings;
 
 /// Counts the writes of callers that authenticate by signing what they write.
 pub trait WriteLimiter: Send + Sync {
@@ -122,12 +88,6 @@ impl WriteLimiter for Unlimited {
     }
 }
 
-/// The protocols' own settings.
-#[derive(Clone, Debug, Default)]
-pub struct Settings {
-    pub registry: registry::Settings,
-}
-
 /// What the edge may refuse before a protocol sees the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EdgeError {
@@ -150,8 +110,11 @@ pub struct FastRoute {
     pub path: &'static str,
     /// Requests with one of these headers use the router instead.
     pub excluded_headers: &'static [&'static str],
-    pub handler: fn(HubContext, RequestHead, BodyFuture) -> ResponseFuture,
+    pub handler: FastHandler,
 }
+
+/// The handler of a fast route.
+pub type FastHandler = Box<dyn Fn(RequestHead, BodyFuture) -> ResponseFuture + Send + Sync>;
 
 /// A request without its body.
 #[derive(Debug)]
@@ -169,37 +132,47 @@ pub type BodyFuture = Pin<Box<dyn Future<Output = Result<Bytes, EdgeError>> + Se
 /// A task that runs until the hub stops and drops it.
 pub type BackgroundTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// One protocol, as the hub sees it.
+/// A score being loaded.
+pub type ScoreFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Option<Box<RawValue>>, Failure>> + Send + 'a>>;
+
+/// One protocol: what is known of it without a running hub.
 pub trait ProtocolAdapter: Send + Sync {
     /// Its id: prefix, folder and name.
     fn id(&self) -> Protocol;
 
-    /// Its routes, relative to its prefix.
-    fn routes(&self, context: &HubContext) -> Router;
+    /// Reads its settings. Together with [`settings::ProtocolSettings::open`] this is how a
+    /// protocol gets its own state.
+    fn read_settings(&self, layers: &mut Layers<'_>) -> Arc<dyn ProtocolSettings>;
 
-    /// Those of its routes that are also served at the root.
-    fn root_routes(&self, context: &HubContext) -> Router;
+    /// What writes the public records of its steps, if it is a market.
+    fn market_recorder(&self) -> Option<Arc<dyn MarketRecorder>> {
+        None
+    }
 
     /// Every operation, for the API document and tests.
     fn operations(&self) -> Vec<OperationInfo>;
 
-    /// Encodes the deliveries to its agents.
-    fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder>;
-
-    /// What it runs in the background. Most protocols run nothing.
-    fn run_background_tasks(&self, _: &HubContext) -> BackgroundTask {
-        Box::pin(std::future::ready(()))
+    /// Whether a registration posted at the root is meant for it.
+    fn recognizes_registration(&self, _body: &crate::kit::ijson::Json<'_>) -> bool {
+        false
     }
 
-    /// A refusal by the edge in the shape of this protocol.
-    fn edge_error_response(&self, context: &HubContext, error: EdgeError) -> Response;
-
-    /// Whether a registration posted at the root is meant for it.
-    fn recognizes_registration(&self, body: &crate::kit::ijson::Json<'_>) -> bool;
-
     /// A registration that succeeds as it is, shown to a caller whose registration no protocol
-    /// recognizes; `None` where agents do not register.
-    fn registration_example(&self) -> Option<&'static str>;
+    /// recognizes; `None` where agents do not register at the root.
+    fn registration_example(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether jobs that are opened at the hub's own API are jobs of this protocol. One is.
+    fn is_api_protocol(&self) -> bool {
+        false
+    }
+
+    /// What a failure code of its workers means; an unknown code is an execution error.
+    fn cause_of_code(&self, _code: &str) -> Cause {
+        Cause::Execution
+    }
 
     /// The alias it gives a new agent of any protocol; a different one if the first is taken.
     fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String>;
@@ -210,19 +183,19 @@ pub trait ProtocolAdapter: Send + Sync {
         Vec::new()
     }
 
+    /// The skeletons of an owner's name, where its callers name owners.
+    fn owner_skeletons(&self, _name: &str) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Until when a message of this protocol is held back from its reader, if that is in the
     /// future.
     fn held_until(&self, _: &Notice, _now: Timestamp) -> Option<Timestamp> {
         None
     }
 
-    /// How a job looks to its requesters and to its workers.
+    /// What the fields of its messages are about.
     fn field_map(&self) -> &'static dyn fidelity::FieldMap;
-
-    /// The agent behind a credential of this protocol that permits reading and nothing else.
-    fn authenticate_reader(&self, _: &HubContext, _: &HeaderMap) -> Option<AgentId> {
-        None
-    }
 
     /// Whether its agents declare input schemas that the hub enforces for requesters of other
     /// protocols.
@@ -230,25 +203,9 @@ pub trait ProtocolAdapter: Send + Sync {
         false
     }
 
-    /// What is wrong with an input, by the schema of one of its agents; may be slow.
-    fn input_error(
-        &self,
-        _: &HubContext,
-        _: &Arc<Agent>,
-        _skill: &str,
-        _input: &str,
-    ) -> Option<String> {
-        None
-    }
-
     /// The longest body it reads, where others read `general` bytes.
     fn body_limit(&self, general: usize) -> usize {
         general
-    }
-
-    /// Operations served without the router, relative to its prefix and at the root alike.
-    fn fast_routes(&self) -> &'static [FastRoute] {
-        &[]
     }
 
     /// Whether web pages of any origin may call all of it where the hub is published, and extra
@@ -263,10 +220,62 @@ pub trait ProtocolAdapter: Send + Sync {
     }
 }
 
+/// A protocol at a running hub: its settings, its keys and what it keeps in memory.
+///
+/// It does not hold the hub context, which holds it; a method that needs the context gets it.
+pub trait OpenProtocol: Send + Sync {
+    /// The protocol that was opened.
+    fn adapter(&self) -> &'static dyn ProtocolAdapter;
+
+    /// Its routes, relative to its prefix.
+    fn routes(self: Arc<Self>, context: &HubContext) -> Router;
+
+    /// Those of its routes that are also served at the root.
+    fn root_routes(self: Arc<Self>, _: &HubContext) -> Router {
+        Router::new()
+    }
+
+    /// Operations served without the router, relative to its prefix and at the root alike.
+    fn fast_routes(self: Arc<Self>, _: &HubContext) -> Vec<FastRoute> {
+        Vec::new()
+    }
+
+    /// Encodes the deliveries to its agents.
+    fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder>;
+
+    /// What it runs in the background. Most protocols run nothing.
+    fn run_background_tasks(self: Arc<Self>, _: &HubContext) -> BackgroundTask {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// A refusal by the edge in the shape of this protocol.
+    fn edge_error_response(self: Arc<Self>, context: &HubContext, error: EdgeError) -> Response;
+
+    /// The messages that its agents saw of a job.
+    fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn fidelity::JobMessages>;
+
+    /// The agent behind a credential of this protocol that permits reading and nothing else.
+    fn authenticate_reader(self: Arc<Self>, _: &HubContext, _: &HeaderMap) -> Option<AgentId> {
+        None
+    }
+
+    /// The score it publishes of an agent, with every number needed to recompute it: a JSON object.
+    fn published_score<'a>(&'a self, _: &'a Engine, _: &'a AgentState) -> ScoreFuture<'a> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// What is wrong with an input, by the schema of one of its agents; may be slow.
+    fn input_error(&self, _: &Arc<Agent>, _skill: &str, _input: &str) -> Option<String> {
+        None
+    }
+}
+
 /// Which names are confusable, by the rules of all protocols.
 pub fn confusables() -> Confusables {
     Confusables {
-        owner_skeletons: registry::owners::owner_skeletons,
+        owner_skeletons: |name| {
+            crate::ALL.iter().flat_map(|adapter| adapter.owner_skeletons(name)).collect()
+        },
         agent_skeletons: |home, native| {
             let adapter = crate::ALL.iter().find(|adapter| adapter.id() == home);
             adapter.map_or_else(Vec::new, |adapter| adapter.agent_skeletons(native))
@@ -274,15 +283,31 @@ pub fn confusables() -> Confusables {
     }
 }
 
+/// The protocols that are markets.
+pub fn markets() -> Markets {
+    let recorder =
+        |adapter: &&dyn ProtocolAdapter| Some((adapter.id(), adapter.market_recorder()?));
+    crate::ALL.iter().filter_map(recorder).collect()
+}
+
+/// The protocol of jobs that are opened at the hub's own API.
+pub fn api_protocol() -> &'static dyn ProtocolAdapter {
+    let mut all = crate::ALL.iter().copied();
+    all.find(|adapter| adapter.is_api_protocol()).expect("one protocol of the list says so")
+}
+
 /// The delivery encoders of all protocols.
 pub fn delivery_encoders(context: &HubContext) -> HashMap<Protocol, Arc<dyn DeliveryEncoder>> {
-    crate::ALL.iter().map(|adapter| (adapter.id(), adapter.delivery_encoder(context))).collect()
+    let encoder = |protocol: &Arc<dyn OpenProtocol>| {
+        (protocol.adapter().id(), protocol.clone().delivery_encoder(context))
+    };
+    context.protocols.iter().map(encoder).collect()
 }
 
 /// The background tasks of all protocols.
 pub fn background(context: &HubContext) -> impl Future<Output = ()> + Send + use<> {
     let all = futures_util::future::join_all(
-        crate::ALL.iter().map(|adapter| adapter.run_background_tasks(context)),
+        context.protocols.iter().map(|protocol| protocol.clone().run_background_tasks(context)),
     );
     async { drop(all.await) }
 }

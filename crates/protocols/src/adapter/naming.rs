@@ -9,6 +9,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 use uuid::Uuid;
 
+use super::NewAgent;
 use crate::kit::confusables;
 
 /// The UUID namespace of aliases the hub gives to agents of other protocols.
@@ -23,11 +24,21 @@ pub fn alias_uuid(home: Protocol, native: &str) -> Uuid {
 
 /// Another UUID, for an agent whose first one was taken before it registered. It cannot be
 /// predicted.
-pub fn fallback_alias_uuid(secret: &HubSecret, home: Protocol, native: &str) -> Uuid {
+fn fallback_alias_uuid(secret: &HubSecret, home: Protocol, native: &str) -> Uuid {
     let key = secret.derive("rialto spare alias v1", &format!("{home}:{native}"));
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&key[..16]);
     uuid::Builder::from_random_bytes(bytes).into_uuid()
+}
+
+/// That UUID as text, or the other one if it is taken.
+pub fn alias_text(secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> String {
+    let uuid = if taken {
+        fallback_alias_uuid(secret, new.home, new.native)
+    } else {
+        alias_uuid(new.home, new.native)
+    };
+    uuid.to_string()
 }
 
 /// The first digits of that UUID, for names that people read: 8, or 16 where 8 are taken.

@@ -14,9 +14,9 @@ use rialto_core::time::{Millis, Timestamp};
 use rialto_engine::keys::parse_bearer;
 use sha2::Sha256;
 
+use super::AgoraContext;
 use super::errors::{self, ErrorResponse};
 use super::wire::error::Failure;
-use crate::adapter::HubContext;
 use crate::kit::base64url;
 
 /// The lifetime of a token.
@@ -79,12 +79,12 @@ fn said(token: InboxToken) -> [u8; SAID] {
 #[derive(Clone, Copy, Debug)]
 pub struct InboxReader(pub InboxToken);
 
-impl FromRequestParts<HubContext> for InboxReader {
+impl FromRequestParts<AgoraContext> for InboxReader {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &AgoraContext,
     ) -> Result<Self, ErrorResponse> {
         let token = read_token(context, &parts.headers);
         if token
@@ -101,9 +101,9 @@ impl FromRequestParts<HubContext> for InboxReader {
 }
 
 /// A valid token of a registered agent, suspended or not. All other texts get the same answer.
-pub fn read_token(context: &HubContext, headers: &HeaderMap) -> Option<InboxToken> {
+pub fn read_token(context: &AgoraContext, headers: &HeaderMap) -> Option<InboxToken> {
     let text = headers.get(AUTHORIZATION)?.to_str().ok().and_then(parse_bearer)?;
-    let token = context.agora.tokens.read(text, context.engine.now())?;
+    let token = context.state.tokens.read(text, context.engine.now())?;
     let known = context.engine.with_world(|world| {
         world
             .agent(token.agent)

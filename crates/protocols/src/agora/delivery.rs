@@ -21,6 +21,7 @@ use rialto_engine::delivery::{
 };
 use uuid::Uuid;
 
+use super::AgoraContext;
 use super::adapter::bridged_agent_signer;
 use super::hub_envelope::{sign_as, signable_object, signable_value, signed_receipt};
 use super::stored_envelope::StoredEnvelope;
@@ -33,7 +34,7 @@ use super::wire::signature::{SignedMessage, UnsignedEnvelope};
 use super::wire::status::MessageStatus;
 use super::{ID, directory};
 use crate::adapter::inbox_stream::JobsById;
-use crate::adapter::{HubContext, delivery_result, fidelity};
+use crate::adapter::{delivery_result, fidelity};
 use crate::kit::ed25519::PublicKey;
 use crate::kit::object::ObjectWriter;
 use crate::kit::{ijson, raw_json};
@@ -49,7 +50,7 @@ pub struct OutgoingEnvelope<'n> {
 
 /// A notice as an envelope; `None` when this protocol has no message for it.
 pub fn notice_envelope<'n>(
-    context: &HubContext,
+    context: &AgoraContext,
     notice: &'n Notice,
     job: Option<&Job>,
 ) -> Option<OutgoingEnvelope<'n>> {
@@ -79,7 +80,7 @@ pub fn notice_envelope<'n>(
 
 /// The same, for a notice whose job is among `jobs`.
 pub fn notice_envelope_among<'n>(
-    context: &HubContext,
+    context: &AgoraContext,
     notice: &'n Notice,
     jobs: &JobsById,
 ) -> Option<OutgoingEnvelope<'n>> {
@@ -88,14 +89,14 @@ pub fn notice_envelope_among<'n>(
 }
 
 /// An agent's key in this protocol.
-fn key_in(context: &HubContext, agent: AgentId) -> Option<PublicKey> {
+fn key_in(context: &AgoraContext, agent: AgentId) -> Option<PublicKey> {
     context.engine.with_world(|world| PublicKey::parse(world.alias_of(agent, ID)?).ok())
 }
 
 /// Writes the envelope of one notice to its reader.
 #[derive(Clone, Copy)]
 struct EnvelopeWriter<'v> {
-    context: &'v HubContext,
+    context: &'v AgoraContext,
     notice: &'v Notice,
     reader: AgentId,
 }
@@ -139,7 +140,7 @@ impl EnvelopeWriter<'_> {
         let (id, at) = (self.name(), self.notice.at);
         let to = key_in(self.context, self.reader);
         let signed = sign_as(self.context, &id, at, kind, payload, to);
-        Some((signed, id, self.context.agora.signer.key()))
+        Some((signed, id, self.context.state.signer.key()))
     }
 
     /// An envelope of an agent without a key of this protocol, signed with the key that the hub
@@ -159,7 +160,7 @@ impl EnvelopeWriter<'_> {
         let composer =
             bridged_agent_signer(self.context.engine.hub_secret(), agent.home, &agent.native_id);
         let bridge = Bridge {
-            hub: self.context.agora.signer.did(),
+            hub: self.context.state.signer.did(),
             protocol: agent.home.as_str(),
             agent: &agent.native_id,
         };
@@ -342,7 +343,7 @@ pub fn with_meta(payload: String, extras: Option<&str>) -> String {
 
 /// Encodes deliveries for agents of this protocol.
 pub struct AgoraEncoder {
-    pub context: HubContext,
+    pub context: AgoraContext,
 }
 
 impl DeliveryEncoder for AgoraEncoder {

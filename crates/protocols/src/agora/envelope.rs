@@ -13,6 +13,7 @@ use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
 
+use super::AgoraContext;
 use super::auth::{InboxToken, TOKEN_LIFETIME};
 use super::hub_envelope::sign_now;
 use super::translate::{self, ProvenEnvelope, foreign_id, request_state};
@@ -23,7 +24,7 @@ use super::wire::payload::{ErrorPayload, Payload};
 use super::wire::status::MessageStatus;
 use super::{ID, errors};
 use crate::adapter::input_check::{self, InputCheck};
-use crate::adapter::{EdgeError, HubContext, Signer};
+use crate::adapter::{EdgeError, Signer};
 use crate::kit::ed25519::PublicKey;
 
 /// An accepted envelope, and the answer to it.
@@ -83,7 +84,7 @@ impl From<Failure> for EnvelopeError {
 
 /// Accepts an envelope, or returns why not.
 pub async fn accept_envelope(
-    context: &HubContext,
+    context: &AgoraContext,
     bytes: &[u8],
     way: EnvelopeSource,
 ) -> Result<AcceptedEnvelope, EnvelopeError> {
@@ -92,7 +93,7 @@ pub async fn accept_envelope(
     let about = |failure: Failure| concerning(failure, &envelope);
     let payload = Payload::read(&envelope).map_err(about)?;
     let received_at = context.engine.wall_time();
-    let proof = context.agora.prove(&envelope, received_at).map_err(about)?;
+    let proof = context.state.prove(&envelope, received_at).map_err(about)?;
     let proven = ProvenEnvelope { envelope: &envelope, proof, received_at, payload, source: way };
     let taken = act(context, proven).await;
     taken.map_err(|failure| EnvelopeError { to: Some(proof.key), ..about(failure).into() })
@@ -100,7 +101,7 @@ pub async fn accept_envelope(
 
 /// Executes a proven envelope.
 async fn act(
-    context: &HubContext,
+    context: &AgoraContext,
     proven: ProvenEnvelope<'_>,
 ) -> Result<AcceptedEnvelope, Failure> {
     let (way, proof) = (proven.source, proven.proof);
@@ -114,7 +115,7 @@ async fn act(
             "this key is held by the hub and cannot send envelopes to it",
         ));
     }
-    let hub = context.agora.signer.key();
+    let hub = context.state.signer.key();
     if proven.envelope.hub.is_some_and(|named| named != hub) {
         let text = "this envelope is signed for another hub: recipient.hub is not this one's key";
         return Err(Failure::unauthorized(text).with_hint("GET /agora shows the hub's did:key"));
@@ -181,12 +182,12 @@ pub fn hello_required() -> Failure {
 }
 
 /// Whether the hub signs with this key, for itself or for a bridged agent.
-fn is_held(context: &HubContext, key: PublicKey) -> bool {
+fn is_held(context: &AgoraContext, key: PublicKey) -> bool {
     let of_another = |world: &World| {
         let agent = world.agent(world.agent_by_alias(ID, &key.did())?)?;
         Some(agent.home != ID)
     };
-    key == context.agora.signer.key() || context.engine.with_world(of_another) == Some(true)
+    key == context.state.signer.key() || context.engine.with_world(of_another) == Some(true)
 }
 
 /// The core's answer to a signed order.
@@ -220,14 +221,14 @@ pub fn request_id_of<'a>(envelope: &Envelope<'a>, payload: &Payload<'a>) -> Opti
 }
 
 /// Whether its sender has used this id before. The core decides what follows from that.
-async fn was_sent(context: &HubContext, signature: &Signature) -> bool {
+async fn was_sent(context: &AgoraContext, signature: &Signature) -> bool {
     let name = claim::signed_order(signature.home, &signature.native_id, &signature.id);
     context.engine.claim_target(name).await.is_ok_and(|target| target.is_some())
 }
 
 /// The command of the envelope, after its destination is resolved.
 fn signed_command(
-    context: &HubContext,
+    context: &AgoraContext,
     proven: &ProvenEnvelope<'_>,
     hello: Option<&Hello<'_>>,
     uuid: Uuid,
@@ -257,11 +258,11 @@ fn destination_key(
 
 /// The destination with that key, which the envelope or its URL names.
 fn resolve_destination(
-    context: &HubContext,
+    context: &AgoraContext,
     envelope: &Envelope<'_>,
     key: PublicKey,
 ) -> Result<Destination, Failure> {
-    if key == context.agora.signer.key() {
+    if key == context.state.signer.key() {
         let signed = envelope.recipient.is_some();
         return Ok(if signed { Destination::Hub } else { Destination::HubByPath });
     }
@@ -274,7 +275,7 @@ fn resolve_destination(
 }
 
 /// The agents of other protocols that cannot accept the input.
-async fn find_unfit(context: &HubContext, order: &JobRequest) -> Vec<UnfitAgent> {
+async fn find_unfit(context: &AgoraContext, order: &JobRequest) -> Vec<UnfitAgent> {
     let agent = match order.to {
         RequestTarget::Agent(agent) => Some(agent),
         RequestTarget::Best { .. } => None,
@@ -285,7 +286,7 @@ async fn find_unfit(context: &HubContext, order: &JobRequest) -> Vec<UnfitAgent>
 
 /// The error for a sender above its rate limit: wait, unless the receiver has blocked it and
 /// waiting does not help.
-fn too_often(context: &HubContext, proven: &ProvenEnvelope<'_>, error: &EdgeError) -> Failure {
+fn too_often(context: &AgoraContext, proven: &ProvenEnvelope<'_>, error: &EdgeError) -> Failure {
     let to = proven.recipient().and_then(|to| translate::agent_of_key(context, to));
     let by = translate::agent_of_key(context, proven.proof.key);
     let blocked = context.engine.with_world(|world| {
@@ -300,10 +301,10 @@ fn too_often(context: &HubContext, proven: &ProvenEnvelope<'_>, error: &EdgeErro
 
 /// The HELLO, if the envelope is one to the hub.
 fn hello<'a>(
-    context: &HubContext,
+    context: &AgoraContext,
     proven: &ProvenEnvelope<'a>,
 ) -> Result<Option<Hello<'a>>, Failure> {
-    let to_hub = proven.recipient().is_none_or(|to| to == context.agora.signer.key());
+    let to_hub = proven.recipient().is_none_or(|to| to == context.state.signer.key());
     if proven.envelope.message_type != MessageType::Hello || !to_hub {
         return Ok(None);
     }
@@ -312,16 +313,16 @@ fn hello<'a>(
 
 /// The answer to a HELLO. Secrets are sent for the first HELLO only, never for a repeat (R69).
 fn welcome(
-    context: &HubContext,
+    context: &AgoraContext,
     proven: &ProvenEnvelope<'_>,
     hello: &Hello<'_>,
     heard: SignedOrderAnswer,
 ) -> AcceptedEnvelope {
     let envelope = proven.envelope;
-    let hello_to_hub = envelope.recipient == Some(context.agora.signer.key()) && !heard.repeated;
+    let hello_to_hub = envelope.recipient == Some(context.state.signer.key()) && !heard.repeated;
     let until = context.engine.now().plus(TOKEN_LIFETIME);
     let token = (hello_to_hub && hello.inbox)
-        .then(|| context.agora.tokens.seal(InboxToken { agent: heard.by, expires_at: until }));
+        .then(|| context.state.tokens.seal(InboxToken { agent: heard.by, expires_at: until }));
     let secret = hello.endpoint.filter(|_| hello_to_hub).and_then(|_| {
         let agent = context.engine.with_world(|world| world.agent(heard.by).cloned())?;
         Some(
@@ -338,7 +339,7 @@ fn welcome(
         inbox_token_expires_at: token
             .as_ref()
             .map(|_| context.engine.wall_time().plus(TOKEN_LIFETIME)),
-        hub: Some(context.agora.signer.did()),
+        hub: Some(context.state.signer.did()),
         webhook_secret: secret.as_deref(),
     };
     let key = proven.proof.key;
@@ -358,7 +359,7 @@ fn welcome(
 
 /// The answer to all other envelopes.
 async fn accepted(
-    context: &HubContext,
+    context: &AgoraContext,
     proven: &ProvenEnvelope<'_>,
     heard: SignedOrderAnswer,
     head: u64,
@@ -400,8 +401,8 @@ async fn accepted(
 
 /// Whether the named party, if any, takes part in a job. A message about it to one party is not
 /// repeated to another agent (R30).
-fn concerns(context: &HubContext, job: &Job, named: Option<PublicKey>) -> bool {
-    let Some(key) = named.filter(|key| *key != context.agora.signer.key()) else { return true };
+fn concerns(context: &AgoraContext, job: &Job, named: Option<PublicKey>) -> bool {
+    let Some(key) = named.filter(|key| *key != context.state.signer.key()) else { return true };
     let agent = translate::agent_of_key(context, key);
     agent.is_some_and(|agent| job.is_requested_by(agent) || request::involves(job, agent))
 }

@@ -9,12 +9,13 @@ use rialto_core::job::State;
 use rialto_core::refusal::{Refusal, Retry};
 use rialto_engine::Failure as EngineFailure;
 
+use super::AgoraContext;
 use super::envelope::EnvelopeError;
 use super::hub_envelope::signed_error;
 use super::operations::json_response;
 use super::translate::request_state;
 use super::wire::error::{Code, Failure};
-use crate::adapter::{EdgeError, HubContext};
+use crate::adapter::EdgeError;
 use crate::kit::ed25519::PublicKey;
 
 /// The failure for an engine failure.
@@ -188,13 +189,13 @@ pub fn from_edge(error: &EdgeError) -> Failure {
 }
 
 /// An error that is signed and sent as a response.
-pub struct ErrorResponse(HubContext, EnvelopeError);
+pub struct ErrorResponse(AgoraContext, EnvelopeError);
 
 /// The return type of a handler.
 pub type HandlerResult = Result<Response, ErrorResponse>;
 
 impl ErrorResponse {
-    pub fn new(context: &HubContext, error: impl Into<EnvelopeError>) -> Self {
+    pub fn new(context: &AgoraContext, error: impl Into<EnvelopeError>) -> Self {
         Self(context.clone(), error.into())
     }
 }
@@ -206,7 +207,11 @@ impl IntoResponse for ErrorResponse {
 }
 
 /// An error as a response.
-pub fn error_response(context: &HubContext, failure: &Failure, to: Option<PublicKey>) -> Response {
+pub fn error_response(
+    context: &AgoraContext,
+    failure: &Failure,
+    to: Option<PublicKey>,
+) -> Response {
     let mut answer = json_response(failure.http_status, signed_error(context, failure, to));
     if let Some(seconds) = failure.retry_after_seconds {
         answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));

@@ -7,6 +7,7 @@ use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::time::{Millis, Timestamp};
 use uuid::Uuid;
 
+use super::AgoraContext;
 use super::delivery::{notice_envelope, part_payload, with_meta};
 use super::hub_envelope::signable_object;
 use super::operations::requests::find_request;
@@ -16,9 +17,8 @@ use super::wire::envelope::{Envelope, MessageType, read_json};
 use super::wire::error::Failure;
 use super::wire::payload::{Budget, Payload, Request, ResultPayload, ResultStatus, TIMEOUT_MAX};
 use super::{ID, VERSION, directory};
-use crate::adapter::HubContext;
 use crate::adapter::fidelity::{
-    FieldMap, FieldParts, FindJobFuture, MessageView, NeutralRequest, Part, TracedJob,
+    FieldMap, FieldParts, FindJobFuture, JobMessages, MessageView, NeutralRequest, Part, TracedJob,
 };
 use crate::kit::object::ObjectWriter;
 use crate::kit::rfc3339;
@@ -74,14 +74,14 @@ const ALIAS: &str = "did:key:(held by the hub)";
 /// The field map of this protocol.
 pub struct AgoraFieldMap;
 
-impl FieldMap for AgoraFieldMap {
+impl JobMessages for AgoraContext {
     fn request_sent(&self, shown: TracedJob<'_>) -> MessageView {
-        let envelope = self.evidence(shown.job).unwrap_or_else(|| bare(shown.job));
+        let envelope = AgoraFieldMap.evidence(shown.job).unwrap_or_else(|| bare(shown.job));
         MessageView::from_json(ID, envelope, REQUEST)
     }
 
     fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
-        let TracedJob { context, job, .. } = shown;
+        let job = shown.job;
         let turn = job.assignment?;
         // Within its own protocol, an envelope is forwarded unchanged (B3).
         if job.request.origin == ID {
@@ -95,7 +95,7 @@ impl FieldMap for AgoraFieldMap {
             at: turn.since,
             news: NoticeKind::Assigned { job: job.id, epoch: job.epoch },
         });
-        let outbound = notice_envelope(context, &told, Some(job))?;
+        let outbound = notice_envelope(self, &told, Some(job))?;
         Some(
             MessageView::from_json(ID, outbound.envelope.into_owned(), REQUEST)
                 .expand_field("/payload/meta"),
@@ -137,7 +137,7 @@ impl FieldMap for AgoraFieldMap {
 
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let job = shown.job;
-        let outbound = shown.end.and_then(|end| notice_envelope(shown.context, end, Some(job)));
+        let outbound = shown.end.and_then(|end| notice_envelope(self, end, Some(job)));
         match outbound {
             Some(outbound) => {
                 Some(MessageView::from_json(ID, outbound.envelope.into_owned(), RESULT))
@@ -147,6 +147,12 @@ impl FieldMap for AgoraFieldMap {
         }
     }
 
+    fn find_job<'a>(&'a self, by: AgentId, id: &'a str) -> FindJobFuture<'a> {
+        Box::pin(find_request(self, by, id))
+    }
+}
+
+impl FieldMap for AgoraFieldMap {
     fn extras(&self, job: &Job) -> Option<String> {
         let envelope = self.evidence(job)?;
         MessageView::from_json(ID, envelope, REQUEST).extras()
@@ -154,15 +160,6 @@ impl FieldMap for AgoraFieldMap {
 
     fn evidence(&self, job: &Job) -> Option<String> {
         restore_envelope(&job.request.meta, &job.request.input).filter(|_| job.request.origin == ID)
-    }
-
-    fn find_job<'a>(
-        &'a self,
-        context: &'a HubContext,
-        by: AgentId,
-        id: &'a str,
-    ) -> FindJobFuture<'a> {
-        Box::pin(find_request(context, by, id))
     }
 
     fn read_request(

@@ -7,11 +7,11 @@ use std::borrow::Cow;
 
 use rialto_core::time::Timestamp;
 
+use super::AgoraContext;
 use super::wire::envelope::MessageType;
 use super::wire::error::Failure;
 use super::wire::receipt::Receipt;
 use super::wire::signature::{SignedMessage, UnsignedEnvelope};
-use crate::adapter::HubContext;
 use crate::kit::ed25519::PublicKey;
 use crate::kit::object::ObjectWriter;
 use crate::kit::{ijson, jcs};
@@ -25,7 +25,7 @@ const MEMBERS: usize = 200;
 
 /// Signs an envelope of the hub with the current time.
 pub fn sign_now(
-    context: &HubContext,
+    context: &AgoraContext,
     kind: MessageType,
     payload: &str,
     to: Option<PublicKey>,
@@ -36,7 +36,7 @@ pub fn sign_now(
 
 /// Signs an envelope of the hub with a given id and time, so that it is the same every time.
 pub fn sign_as(
-    context: &HubContext,
+    context: &AgoraContext,
     id: &str,
     timestamp: Timestamp,
     kind: MessageType,
@@ -45,12 +45,12 @@ pub fn sign_as(
 ) -> SignedMessage {
     let draft =
         UnsignedEnvelope { id, timestamp, kind, payload, recipient, hub: None, bridge: None };
-    context.agora.signer.sign(&draft).expect("payloads that the hub writes are valid")
+    context.state.signer.sign(&draft).expect("payloads that the hub writes are valid")
 }
 
 /// A receipt, signed now so that its reader finds it fresh.
 pub fn signed_receipt(
-    context: &HubContext,
+    context: &AgoraContext,
     receipt: &Receipt<'_>,
     to: Option<PublicKey>,
 ) -> String {
@@ -58,7 +58,7 @@ pub fn signed_receipt(
 }
 
 /// An ERROR that answers an envelope that was not accepted.
-pub fn signed_error(context: &HubContext, failure: &Failure, to: Option<PublicKey>) -> String {
+pub fn signed_error(context: &AgoraContext, failure: &Failure, to: Option<PublicKey>) -> String {
     sign_now(context, MessageType::Error, &failure.payload(), to).text
 }
 

@@ -30,9 +30,9 @@ mod translate;
 mod tests;
 
 #[cfg(feature = "server")]
-pub use adapter::{Agora, AgoraState};
+pub use adapter::{Agora, AgoraContext, AgoraState};
 #[cfg(feature = "server")]
-pub use settings::Settings;
+use settings::Settings;
 pub use wire::envelope::{Bridge, Envelope, MessageType};
 pub use wire::error::{Code, Failure};
 pub use wire::receipt::Receipt;
@@ -68,6 +68,7 @@ mod adapter {
     use axum::Router;
     use axum::http::HeaderMap;
     use axum::response::Response;
+    use rialto_config::Layers;
     use rialto_core::alias::Protocol;
     use rialto_core::id::AgentId;
     use rialto_core::time::Timestamp;
@@ -82,13 +83,14 @@ mod adapter {
     use super::wire::error::Failure;
     use super::wire::signature::{self, EnvelopeSigner, Proof};
     use super::{BODY_MAX, ID, Settings, auth, errors};
-    use crate::adapter::fidelity::FieldMap;
+    use crate::adapter::fidelity::{FieldMap, JobMessages};
     use crate::adapter::operation::{build_router, describe_operations};
+    use crate::adapter::settings::ProtocolSettings;
     use crate::adapter::{
-        EdgeError, FastRoute, HubContext, NewAgent, OperationInfo, ProtocolAdapter,
+        EdgeError, FastRoute, HubContext, NewAgent, OpenProtocol, OperationInfo, ProtocolAdapter,
+        ProtocolContext,
     };
     use crate::kit::ed25519::{PublicKey, SecretKey, Verifier};
-    use crate::kit::ijson::Json;
 
     /// The derivation label of every key that the hub holds, its own included.
     const KEYS: &str = "rialto agora alias v1";
@@ -155,46 +157,16 @@ mod adapter {
             ID
         }
 
-        fn routes(&self, context: &HubContext) -> Router {
-            build_router(operations().into_iter(), context.clone())
-        }
-
-        fn root_routes(&self, _: &HubContext) -> Router {
-            Router::new()
+        fn read_settings(&self, layers: &mut Layers<'_>) -> Arc<dyn ProtocolSettings> {
+            Arc::new(Settings::read(layers))
         }
 
         fn operations(&self) -> Vec<OperationInfo> {
             describe_operations(ID, operations())
         }
 
-        fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
-            Arc::new(AgoraEncoder { context: context.clone() })
-        }
-
-        fn edge_error_response(&self, context: &HubContext, error: EdgeError) -> Response {
-            errors::error_response(context, &errors::from_edge(&error), None)
-        }
-
-        /// There is no registration: a key becomes an agent with its first message.
-        fn recognizes_registration(&self, _: &Json<'_>) -> bool {
-            false
-        }
-
-        fn registration_example(&self) -> Option<&'static str> {
-            None
-        }
-
         fn field_map(&self) -> &'static dyn FieldMap {
             &AgoraFieldMap
-        }
-
-        fn authenticate_reader(
-            &self,
-            context: &HubContext,
-            headers: &HeaderMap,
-        ) -> Option<AgentId> {
-            let agent = auth::read_token(context, headers)?.agent;
-            context.engine.with_world(|world| world.may_act(agent)).then_some(agent)
         }
 
         fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
@@ -207,14 +179,57 @@ mod adapter {
         fn body_limit(&self, general: usize) -> usize {
             general.min(BODY_MAX)
         }
+    }
 
-        fn fast_routes(&self) -> &'static [FastRoute] {
-            &[FastRoute {
+    /// What the operations of this protocol get.
+    pub type AgoraContext = ProtocolContext<AgoraState>;
+
+    impl OpenProtocol for AgoraState {
+        fn adapter(&self) -> &'static dyn ProtocolAdapter {
+            &Agora
+        }
+
+        fn routes(self: Arc<Self>, context: &HubContext) -> Router {
+            build_router(operations().into_iter(), ProtocolContext::new(context, self))
+        }
+
+        fn fast_routes(self: Arc<Self>, context: &HubContext) -> Vec<FastRoute> {
+            let context = ProtocolContext::new(context, self);
+            vec![FastRoute {
                 method: "POST",
                 path: "/envelopes",
                 excluded_headers: &[],
-                handler: envelopes::post_envelope_fast,
+                handler: Box::new(move |head, body| {
+                    envelopes::post_envelope_fast(context.clone(), head, body)
+                }),
             }]
+        }
+
+        fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+            Arc::new(AgoraEncoder { context: ProtocolContext::new(context, self) })
+        }
+
+        fn edge_error_response(
+            self: Arc<Self>,
+            context: &HubContext,
+            error: EdgeError,
+        ) -> Response {
+            let context = ProtocolContext::new(context, self);
+            errors::error_response(&context, &errors::from_edge(&error), None)
+        }
+
+        fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {
+            Box::new(ProtocolContext::new(context, self))
+        }
+
+        fn authenticate_reader(
+            self: Arc<Self>,
+            context: &HubContext,
+            headers: &HeaderMap,
+        ) -> Option<AgentId> {
+            let context = ProtocolContext::new(context, self);
+            let agent = auth::read_token(&context, headers)?.agent;
+            context.engine.with_world(|world| world.may_act(agent)).then_some(agent)
         }
     }
 
@@ -229,7 +244,8 @@ mod adapter {
 
         #[test]
         fn the_books_worked_keys() {
-            let state = AgoraState::new(Settings::default(), &worked());
+            let settings = Settings::read(&mut Layers::new(rialto_config::Profile::Serve));
+            let state = AgoraState::new(settings, &worked());
             let hub = "did:key:z6MkshWLjEnbWLWHeQeFqmuLGuu45GiRuTykNCTWboBhBhnR";
             assert_eq!(state.signer.did(), hub);
             let native = "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f";

@@ -19,6 +19,7 @@ use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use uuid::Uuid;
 
+use super::AgoraContext;
 use super::envelope::{Destination, EnvelopeSource};
 use super::stored_envelope::{write_evidence, write_stored_envelope};
 use super::wire::envelope::{Envelope, MessageType};
@@ -28,7 +29,7 @@ use super::wire::payload::{ErrorPayload, Payload, Request};
 use super::wire::signature::Proof;
 use super::wire::status::{AgentStatus, RequestState, StatusUpdate};
 use super::{CURRENCY, ID, directory};
-use crate::adapter::{HubContext, NewAgent, make_aliases};
+use crate::adapter::{NewAgent, make_aliases};
 use crate::kit::ed25519::PublicKey;
 
 /// The name of an agent that gave none.
@@ -55,7 +56,7 @@ impl ProvenEnvelope<'_> {
 const SIGNER: AgentId = AgentId(0);
 
 /// The signature of an envelope.
-pub fn signature(context: &HubContext, proven: &ProvenEnvelope<'_>) -> Signature {
+pub fn signature(context: &AgoraContext, proven: &ProvenEnvelope<'_>) -> Signature {
     let ProvenEnvelope { envelope, proof, received_at, .. } = proven;
     let native = proof.key.did();
     let known = context.engine.with_world(|world| world.agent_by_alias(ID, &native).is_some());
@@ -71,12 +72,12 @@ pub fn signature(context: &HubContext, proven: &ProvenEnvelope<'_>) -> Signature
 }
 
 /// The digest of content and recipient. A recipient that follows from the content does not count.
-fn content(context: &HubContext, proven: &ProvenEnvelope<'_>) -> Digest {
+fn content(context: &AgoraContext, proven: &ProvenEnvelope<'_>) -> Digest {
     let (url, signed) = (proven.source.path_agent, proven.envelope.recipient);
     let contradicts = url.is_some() && signed.is_some() && url != signed;
     let counts = match &proven.payload {
         Payload::Request(_) | Payload::Error(ErrorPayload { request_id: None, .. }) => true,
-        Payload::Unspecified => proven.recipient() != Some(context.agora.signer.key()),
+        Payload::Unspecified => proven.recipient() != Some(context.state.signer.key()),
         _ => contradicts,
     };
     let bound = proven.recipient().filter(|_| counts);
@@ -91,7 +92,7 @@ fn name<'p>(proven: &'p ProvenEnvelope<'_>) -> &'p str {
     said.and_then(|hello| hello.name).unwrap_or(NAMELESS)
 }
 
-fn new_agent(context: &HubContext, native: &str, name: &str) -> Registration {
+fn new_agent(context: &AgoraContext, native: &str, name: &str) -> Registration {
     Registration {
         // The key proves the ownership of the id that is derived from it.
         actor: Actor::OpenRegistration,
@@ -112,7 +113,7 @@ fn new_agent(context: &HubContext, native: &str, name: &str) -> Registration {
 }
 
 /// What shows that an order to pay was signed for this hub.
-fn binding(context: &HubContext, proven: &ProvenEnvelope<'_>) -> PaymentBinding {
+fn binding(context: &AgoraContext, proven: &ProvenEnvelope<'_>) -> PaymentBinding {
     match (proven.envelope.recipient, agent_of_key(context, proven.proof.key)) {
         (Some(_), _) => PaymentBinding::NamesHub,
         (None, Some(signer)) => PaymentBinding::ReadUpTo(context.engine.read_position(signer)),
@@ -122,7 +123,7 @@ fn binding(context: &HubContext, proven: &ProvenEnvelope<'_>) -> PaymentBinding 
 
 /// The command of an envelope to its destination. `uuid` is the id of the job that it may open.
 pub fn signed_command(
-    context: &HubContext,
+    context: &AgoraContext,
     proven: &ProvenEnvelope<'_>,
     named: Option<Destination>,
     uuid: Uuid,
@@ -187,12 +188,12 @@ pub fn signed_command(
 }
 
 fn ask(
-    context: &HubContext,
+    context: &AgoraContext,
     request: &Request<'_>,
     named: Option<Destination>,
     uuid: Uuid,
 ) -> Result<JobRequest, Failure> {
-    let settings = &context.agora.settings;
+    let settings = &context.state.settings;
     let max = if request.budget.is_some() { settings.fanout } else { 1 };
     let to = match named {
         Some(Destination::Agent(agent)) => RequestTarget::Agent(agent),
@@ -221,7 +222,7 @@ fn ask(
 
 /// The skill name of a resource for the agent that is asked. Agents of other protocols are listed
 /// under resources made from their skills.
-fn skill(context: &HubContext, resource: &str, to: RequestTarget) -> String {
+fn skill(context: &AgoraContext, resource: &str, to: RequestTarget) -> String {
     let native = |world: &World| {
         let RequestTarget::Agent(id) = to else { return None };
         let agent = world.agent(id)?;
@@ -323,7 +324,7 @@ fn give_up(request: ExternalRef, failed: &ErrorPayload<'_>) -> AbandonJob {
 }
 
 /// The agent of a key, registered or not.
-pub fn agent_of_key(context: &HubContext, key: PublicKey) -> Option<AgentId> {
+pub fn agent_of_key(context: &AgoraContext, key: PublicKey) -> Option<AgentId> {
     context.engine.with_world(|world| world.agent_by_alias(ID, &key.did()))
 }
 

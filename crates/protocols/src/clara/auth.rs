@@ -12,9 +12,10 @@ use rialto_core::world::World;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
+use super::ClaraContext;
 use super::errors::from_edge;
 use super::{Failure, ID, PROTOCOLS};
-use crate::adapter::{HubContext, Signer};
+use crate::adapter::Signer;
 use crate::kit::ans104::Item;
 use crate::kit::{base64url, confusables};
 
@@ -37,7 +38,7 @@ pub async fn verify_item(body: Bytes) -> Result<(), Failure> {
 
 /// Counts known senders by their address, others by their network address.
 pub fn count_message(
-    context: &HubContext,
+    context: &ClaraContext,
     address: &str,
     from: Option<SocketAddr>,
 ) -> Result<(), Failure> {

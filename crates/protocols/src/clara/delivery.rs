@@ -103,7 +103,9 @@ pub fn end_message(lookup: &impl AgentLookup, job: &Job, to: &str) -> Option<Out
         State::Completed => {
             let done = task::task_result(lookup, job)?;
             let fee = job.result.as_ref().map(|report| report.paid);
-            let fee = fee.filter(|_| !job.policy.unpaid).or(job.assignment.map(|turn| turn.price));
+            let fee = fee
+                .filter(|_| !job.policy.requester.unpaid)
+                .or(job.assignment.map(|turn| turn.price));
             let shown = task::task_record(lookup, job, false);
             let message = OutgoingMessage::task_result(task::dialect(job), &done, &shown, fee?);
             return Some(message);

@@ -10,11 +10,11 @@ use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
 use rialto_engine::store::{Row, RowKey};
 
+use super::ClaraContext;
 use super::auth::{self, WALLET_PREFIX};
 use super::wire::record::{AgentRecord, AgentTasks, TaskTotals};
 use super::wire::register::round_to_fee;
 use super::{BridgedTopics, ID, OutgoingMessage, task};
-use crate::adapter::HubContext;
 use crate::kit::budget::ByteBudget;
 use crate::kit::ijson;
 
@@ -46,7 +46,7 @@ struct AgentListing {
 
 /// A list of the agents after the cursor, as a message to an address.
 pub async fn list_agents(
-    context: &HubContext,
+    context: &ClaraContext,
     to: &str,
     after: u64,
 ) -> Result<OutgoingMessage, EngineFailure> {
@@ -55,20 +55,20 @@ pub async fn list_agents(
 }
 
 /// A list of the waiting tasks after the cursor.
-pub fn list_queued_tasks(context: &HubContext, to: &str, after: u64) -> OutgoingMessage {
+pub fn list_queued_tasks(context: &ClaraContext, to: &str, after: u64) -> OutgoingMessage {
     let page = waiting(context, after);
     OutgoingMessage::queue(to, page.texts).with_next_cursor(page.next)
 }
 
 /// A list of the tasks that still wait after a dispatch.
-pub fn list_undispatched_tasks(context: &HubContext, to: &str) -> OutgoingMessage {
+pub fn list_undispatched_tasks(context: &ClaraContext, to: &str) -> OutgoingMessage {
     let page = waiting(context, 0);
     OutgoingMessage::dispatched(to, page.texts).with_next_cursor(page.next)
 }
 
 /// The dashboard: the first waiting tasks, the agents after the cursor, and the totals.
 pub async fn dashboard(
-    context: &HubContext,
+    context: &ClaraContext,
     to: &str,
     after: u64,
 ) -> Result<OutgoingMessage, EngineFailure> {
@@ -93,7 +93,7 @@ struct ListPage {
     next: Option<u64>,
 }
 
-fn waiting(context: &HubContext, after: u64) -> ListPage {
+fn waiting(context: &ClaraContext, after: u64) -> ListPage {
     let jobs: Vec<Arc<Job>> = context.engine.with_world(|world| {
         let ours = world.queued_jobs().filter(|job| job.request.origin == ID && job.id.0 > after);
         ours.take(QUEUE_MAX + 1).cloned().collect()
@@ -111,7 +111,7 @@ fn waiting(context: &HubContext, after: u64) -> ListPage {
 }
 
 /// The listed agents after the cursor, in the order of registration.
-async fn everybody(context: &HubContext, after: u64) -> Result<ListPage, EngineFailure> {
+async fn everybody(context: &ClaraContext, after: u64) -> Result<ListPage, EngineFailure> {
     let ids: Vec<AgentId> = context.engine.with_world(|world| {
         let ids = (after.saturating_add(1)..world.next.agent.0).map(AgentId);
         ids.filter(|id| world.agent(*id).is_some_and(|agent| is_shown(agent))).collect()
@@ -128,7 +128,7 @@ async fn everybody(context: &HubContext, after: u64) -> Result<ListPage, EngineF
         }
         for shown in some {
             at += 1;
-            let bridged = &context.clara.bridged;
+            let bridged = &context.state.settings.bridged;
             let record = context.engine.with_world(|world| entry(world, bridged, &shown));
             let Some(text) = record.map(|record| record.write()) else { continue };
             if !budget.take(text.len()) {
@@ -143,7 +143,7 @@ async fn everybody(context: &HubContext, after: u64) -> Result<ListPage, EngineF
 
 /// Some agents with their tasks: fewer agents while the tasks are large, but at least one.
 async fn some(
-    context: &HubContext,
+    context: &ClaraContext,
     ids: &[AgentId],
     left: &mut usize,
 ) -> Result<Vec<AgentListing>, EngineFailure> {

@@ -8,6 +8,7 @@ use rialto_core::job::{Cause, Job, Requester, Selection};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 
+use super::ClaraContext;
 use super::task::{self, TaskMeta};
 use super::translate::find_task_job;
 use super::wire::message::read_dry_run;
@@ -19,8 +20,8 @@ use super::{
 };
 use crate::adapter::HubContext;
 use crate::adapter::fidelity::{
-    Field, FieldMap, FieldParts, FindJobFuture, MessageView, NeutralRequest, Part, TracedJob,
-    read_fields,
+    Field, FieldMap, FieldParts, FindJobFuture, JobMessages, MessageView, NeutralRequest, Part,
+    TracedJob, read_fields,
 };
 use crate::kit::ans104::{Item, ItemId};
 use crate::kit::base64url;
@@ -34,18 +35,18 @@ const BY_HUB: &str = "(named by the hub)";
 /// The field map of this protocol.
 pub struct ClaraFieldMap;
 
-impl FieldMap for ClaraFieldMap {
+impl JobMessages for ClaraContext {
     fn request_sent(&self, shown: TracedJob<'_>) -> MessageView {
         let signed = task::signed_item(shown.job).and_then(|bytes| of_item(&bytes));
-        signed.unwrap_or_else(|| bare(shown))
+        signed.unwrap_or_else(|| bare(self, shown.job))
     }
 
     /// The assignment, with the payload as its agent loads it. The directory shows the payload only
     /// if the task was registered here (R20).
     fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
-        let TracedJob { context, job, .. } = shown;
+        let job = shown.job;
         let worker = job.worker()?;
-        let message = context.engine.with_world(|world| {
+        let message = self.engine.with_world(|world| {
             let shown = task::task_record(world, job, true);
             let to = auth::agent_address(world, worker);
             OutgoingMessage::assignment(task::dialect(job), &to, &shown, 1)
@@ -54,9 +55,9 @@ impl FieldMap for ClaraFieldMap {
     }
 
     fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {
-        let TracedJob { context, job, .. } = shown;
+        let job = shown.job;
         let report = job.result.as_ref()?;
-        let agent_id = context.engine.with_world(|world| auth::agent_id(world, job.worker()?))?;
+        let agent_id = self.engine.with_world(|world| auth::agent_id(world, job.worker()?))?;
         let (action, data) = match (report.ok, report.cause) {
             (true, _) => ("Send-Result", report.output.as_deref().unwrap_or("{}")),
             (false, Some(Cause::Policy)) => ("Decline-Task", ""),
@@ -73,29 +74,26 @@ impl FieldMap for ClaraFieldMap {
     }
 
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
-        let TracedJob { context, job, .. } = shown;
-        let message = context.engine.with_world(|world| {
+        let job = shown.job;
+        let message = self.engine.with_world(|world| {
             let to = task::requester_address(world, job);
             delivery::end_message(world, job, &to)
         })?;
         Some(sent(&message, TASK_RESULT))
     }
 
+    fn find_job<'a>(&'a self, by: AgentId, id: &'a str) -> FindJobFuture<'a> {
+        Box::pin(find_task_job(self, by, id))
+    }
+}
+
+impl FieldMap for ClaraFieldMap {
     fn extras(&self, job: &Job) -> Option<String> {
         of_item(&task::signed_item(job)?)?.extras()
     }
 
     fn evidence(&self, job: &Job) -> Option<String> {
         task::signed_item(job).map(|bytes| base64url::encode(&bytes))
-    }
-
-    fn find_job<'a>(
-        &'a self,
-        context: &'a HubContext,
-        by: AgentId,
-        id: &'a str,
-    ) -> FindJobFuture<'a> {
-        Box::pin(find_task_job(context, by, id))
     }
 
     fn read_request(
@@ -169,8 +167,7 @@ fn posted(message: &IncomingMessage<'_>) -> MessageView {
 }
 
 /// The fields of a task that has no stored item.
-fn bare(shown: TracedJob<'_>) -> MessageView {
-    let TracedJob { context, job, .. } = shown;
+fn bare(context: &HubContext, job: &Job) -> MessageView {
     let meta = TaskMeta::of(job).unwrap_or_default();
     let owner = context.engine.with_world(|world| task::requester_address(world, job));
     let target = match (&job.request.requester, job.selection) {

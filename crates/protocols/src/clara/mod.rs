@@ -33,9 +33,7 @@ mod translate;
 mod tests;
 
 #[cfg(feature = "server")]
-pub use record_writer::RecordWriter;
-#[cfg(feature = "server")]
-pub use settings::Settings;
+use settings::Settings;
 pub use wire::action::{Action, BridgedTopics, Strategy, Topics};
 pub use wire::error::{Failure, OrderError};
 pub use wire::message::{Dialect, IncomingMessage, Processes};
@@ -50,20 +48,23 @@ use std::sync::Arc;
 use axum::Router;
 #[cfg(feature = "server")]
 use axum::response::{IntoResponse, Response};
+#[cfg(feature = "server")]
+use rialto_config::Layers;
 use rialto_core::alias::Protocol;
+#[cfg(feature = "server")]
+use rialto_core::market::MarketRecorder;
 #[cfg(feature = "server")]
 use rialto_engine::{delivery::DeliveryEncoder, secret::HubSecret};
 
 #[cfg(feature = "server")]
 use crate::adapter::{
-    EdgeError, HubContext, NewAgent, OperationInfo, ProtocolAdapter,
-    fidelity::FieldMap,
+    EdgeError, HubContext, NewAgent, OpenProtocol, OperationInfo, ProtocolAdapter, ProtocolContext,
+    fidelity::{FieldMap, JobMessages},
     naming,
     operation::{build_router, describe_operations},
+    settings::ProtocolSettings,
 };
 use crate::kit::ans104;
-#[cfg(feature = "server")]
-use crate::kit::ijson::Json;
 
 /// The protocol's id.
 pub const ID: Protocol = Protocol::new("clara");
@@ -106,33 +107,16 @@ impl ProtocolAdapter for Clara {
         ID
     }
 
-    fn routes(&self, context: &HubContext) -> Router {
-        build_router(operations::operations().into_iter(), context.clone())
+    fn read_settings(&self, layers: &mut Layers<'_>) -> Arc<dyn ProtocolSettings> {
+        Arc::new(Settings::read(layers))
     }
 
-    fn root_routes(&self, _: &HubContext) -> Router {
-        Router::new()
+    fn market_recorder(&self) -> Option<Arc<dyn MarketRecorder>> {
+        Some(Arc::new(record_writer::RecordWriter))
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, operations::operations())
-    }
-
-    fn delivery_encoder(&self, _: &HubContext) -> Arc<dyn DeliveryEncoder> {
-        Arc::new(delivery::NoDeliveries)
-    }
-
-    fn edge_error_response(&self, _: &HubContext, error: EdgeError) -> Response {
-        errors::from_edge(error).into_response()
-    }
-
-    /// Agents register with a signed message.
-    fn recognizes_registration(&self, _: &Json<'_>) -> bool {
-        false
-    }
-
-    fn registration_example(&self) -> Option<&'static str> {
-        None
     }
 
     fn field_map(&self) -> &'static dyn FieldMap {
@@ -154,5 +138,54 @@ impl ProtocolAdapter for Clara {
 
     fn body_limit(&self, general: usize) -> usize {
         general.min(BODY_MAX)
+    }
+}
+
+/// The protocol's own state, shared by all its operations.
+#[cfg(feature = "server")]
+pub struct ClaraState {
+    pub settings: Settings,
+    /// The process ids that the market answers to.
+    pub processes: Processes,
+}
+
+#[cfg(feature = "server")]
+impl ClaraState {
+    /// Unless one is configured, the process id is derived from the hub's secret, so it is unique
+    /// to the hub and stays the same across restarts.
+    pub fn new(settings: Settings, secret: &HubSecret) -> Self {
+        let own = || ans104::ItemId(secret.derive("rialto clara process v1", "hub"));
+        let processes = Processes {
+            spec: settings.process_id.unwrap_or_else(own),
+            deployed: settings.deployed_process_id,
+        };
+        Self { settings, processes }
+    }
+}
+
+/// What the operations of this protocol get.
+#[cfg(feature = "server")]
+pub type ClaraContext = ProtocolContext<ClaraState>;
+
+#[cfg(feature = "server")]
+impl OpenProtocol for ClaraState {
+    fn adapter(&self) -> &'static dyn ProtocolAdapter {
+        &Clara
+    }
+
+    fn routes(self: Arc<Self>, context: &HubContext) -> Router {
+        build_router(operations::operations().into_iter(), ProtocolContext::new(context, self))
+    }
+
+    fn delivery_encoder(self: Arc<Self>, _: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        Arc::new(delivery::NoDeliveries)
+    }
+
+    fn edge_error_response(self: Arc<Self>, _: &HubContext, error: EdgeError) -> Response {
+        errors::from_edge(error).into_response()
+    }
+
+    fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {
+        Box::new(ProtocolContext::new(context, self))
     }
 }

@@ -16,6 +16,7 @@ use rialto_core::envelope::{Envelope, MarketSubmission};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use super::ClaraContext;
 use super::errors::{from_edge, from_engine};
 use super::record_writer::{OrderRecord, OrderReply, answer_result};
 use super::translate::{OrderPlan, PlanError, plan_order};
@@ -25,19 +26,18 @@ use super::wire::result::{
 };
 use super::{BODY_MAX, Dialect, Failure, ID, IncomingMessage, Paging, auth, results};
 use crate::adapter::Access::{Public, Signed};
+use crate::adapter::open_job::set_job_header;
 use crate::adapter::operation::{delete, get, post};
 use crate::adapter::peer::Peer;
-use crate::adapter::{HubContext, Operation, RowsRead, body};
+use crate::adapter::{Operation, RowsRead, body};
 use crate::kit::ans104::{Item, ItemId};
 
-/// The header with the id of the job that an answer is about (B18).
-const JOB_HEADER: &str = "rialto-job";
 /// The most dry-runs decided at the same time; more wait.
 static DRY_RUNS: Semaphore = Semaphore::const_new(2);
 
 /// Every operation is served under its unit's name and directly under the prefix. Clients whose
 /// base URL ends in a slash send two slashes, so those paths are served, too.
-pub fn operations() -> Vec<Operation<HubContext>> {
+pub fn operations() -> Vec<Operation<ClaraContext>> {
     vec![
         get("", Public, overview).summary("Show the process id and the paths of its units"),
         post("", Signed, post_item).summary("Post a signed message"),
@@ -72,10 +72,10 @@ pub fn json_response(status: u16, text: String) -> Response {
 /// The whole body.
 struct BodyBytes(Bytes);
 
-impl FromRequest<HubContext> for BodyBytes {
+impl FromRequest<ClaraContext> for BodyBytes {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, context: &HubContext) -> Result<Self, Failure> {
+    async fn from_request(request: Request, context: &ClaraContext) -> Result<Self, Failure> {
         let (parts, body) = request.into_parts();
         let limit = context.body_limit.min(BODY_MAX);
         let body = body::read_body(&parts.headers, body, limit).await;
@@ -86,12 +86,12 @@ impl FromRequest<HubContext> for BodyBytes {
 /// The name in the path.
 struct PathParam(String);
 
-impl FromRequestParts<HubContext> for PathParam {
+impl FromRequestParts<ClaraContext> for PathParam {
     type Rejection = Infallible;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &ClaraContext,
     ) -> Result<Self, Self::Rejection> {
         // A path that is not valid UTF-8 matches no name.
         let name = Path::<String>::from_request_parts(parts, context).await;
@@ -100,14 +100,14 @@ impl FromRequestParts<HubContext> for PathParam {
 }
 
 /// The dialect of a process that the market answers to.
-fn find_dialect(context: &HubContext, process: Option<ItemId>) -> Result<Dialect, Failure> {
-    let dialect = process.and_then(|process| context.clara.processes.dialect(process));
+fn find_dialect(context: &ClaraContext, process: Option<ItemId>) -> Result<Dialect, Failure> {
+    let dialect = process.and_then(|process| context.state.processes.dialect(process));
     dialect.ok_or_else(Failure::unknown_process)
 }
 
 /// `POST /mu`: a signed item, or with a query the assignment of a known message.
 async fn post_item(
-    State(context): State<HubContext>,
+    State(context): State<ClaraContext>,
     Peer(peer): Peer,
     RawQuery(raw): RawQuery,
     BodyBytes(body): BodyBytes,
@@ -117,14 +117,12 @@ async fn post_item(
     }
     let taken = accept_item(&context, body, peer).await?;
     let mut answer = json_response(202, message_accepted_body(taken.id));
-    if let Some(value) = taken.job.and_then(|job| HeaderValue::from_str(&job.to_string()).ok()) {
-        answer.headers_mut().insert(JOB_HEADER, value);
-    }
+    set_job_header(&mut answer, taken.job);
     Ok(answer)
 }
 
 /// A known message can only be assigned to the process it was sent to.
-async fn assigned(context: &HubContext, message: ItemId, process: ItemId) -> HandlerResult {
+async fn assigned(context: &ClaraContext, message: ItemId, process: ItemId) -> HandlerResult {
     find_dialect(context, Some(process))?;
     let known = context.engine.claim_target(claim::market_order(ID, &message.to_string())).await;
     match known.map_err(from_engine)? {
@@ -135,7 +133,7 @@ async fn assigned(context: &HubContext, message: ItemId, process: ItemId) -> Han
 
 /// `POST` and `DELETE /mu/monitor/{process}`: no effect, because every process here runs by itself.
 async fn monitor(
-    State(context): State<HubContext>,
+    State(context): State<ClaraContext>,
     PathParam(process): PathParam,
 ) -> HandlerResult {
     find_dialect(&context, ItemId::read(&process))?;
@@ -143,8 +141,8 @@ async fn monitor(
 }
 
 /// `GET /clara`: the market's process id and the paths of its units.
-async fn overview(State(context): State<HubContext>) -> HandlerResult {
-    Ok(json_response(200, overview_body(context.clara.processes.spec)))
+async fn overview(State(context): State<ClaraContext>) -> HandlerResult {
+    Ok(json_response(200, overview_body(context.state.processes.spec)))
 }
 
 /// An item that was accepted.
@@ -156,7 +154,7 @@ struct AcceptedItem {
 
 /// Accepts an item.
 async fn accept_item(
-    context: &HubContext,
+    context: &ClaraContext,
     body: Bytes,
     from: Option<SocketAddr>,
 ) -> Result<AcceptedItem, Failure> {
@@ -183,7 +181,7 @@ fn market_order(id: String, from: String, plan: OrderPlan, is_stored: bool) -> E
 }
 
 /// The job that an item opened, now or when it first arrived.
-async fn opened(context: &HubContext, id: ItemId) -> Result<Option<Uuid>, Failure> {
+async fn opened(context: &ClaraContext, id: ItemId) -> Result<Option<Uuid>, Failure> {
     let wanted = JobRef::Foreign { origin: ID, id: id.to_string() };
     let job = context.engine.find_job(&wanted).await.map_err(from_engine)?;
     Ok(job.map(|job| job.uuid))
@@ -191,7 +189,7 @@ async fn opened(context: &HubContext, id: ItemId) -> Result<Option<Uuid>, Failur
 
 /// `GET /cu/result/{id}?process-id=`.
 async fn get_result(
-    State(context): State<HubContext>,
+    State(context): State<ClaraContext>,
     PathParam(id): PathParam,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -203,7 +201,7 @@ async fn get_result(
 
 /// `GET /cu/results/{process}`.
 async fn list_results(
-    State(context): State<HubContext>,
+    State(context): State<ClaraContext>,
     PathParam(process): PathParam,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -218,7 +216,7 @@ async fn list_results(
 
 /// `POST /cu/dry-run?process-id=`.
 async fn dry_run(
-    State(context): State<HubContext>,
+    State(context): State<ClaraContext>,
     RawQuery(raw): RawQuery,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
@@ -227,7 +225,11 @@ async fn dry_run(
 }
 
 /// Evaluates a message without storing it: decided like any other, then discarded (R19).
-async fn evaluate_dry_run(context: &HubContext, raw: &str, body: &[u8]) -> Result<String, Failure> {
+async fn evaluate_dry_run(
+    context: &ClaraContext,
+    raw: &str,
+    body: &[u8],
+) -> Result<String, Failure> {
     let process = read_process(raw)?;
     let dialect = find_dialect(context, Some(process))?;
     let json = read_dry_run(body)?;
@@ -258,7 +260,7 @@ async fn evaluate_dry_run(context: &HubContext, raw: &str, body: &[u8]) -> Resul
 
 /// Plans the order of a message. An invalid order is recorded with its error.
 async fn plan(
-    context: &HubContext,
+    context: &ClaraContext,
     message: &IncomingMessage<'_>,
     dialect: Dialect,
 ) -> Result<OrderPlan, Failure> {

@@ -10,13 +10,14 @@ use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
 
+use super::ClaraContext;
 use super::record_writer::OrderReply;
 use super::results::ReadQuery;
 use super::translate::{OrderPlan, PlanError, find_task_job, own_agent};
 use super::wire::order::{LoadNext, TaskTrace};
 use super::{Dialect, IncomingMessage, Order, OrderError, OutgoingMessage, auth, directory, task};
 use crate::adapter::fidelity::{self, Members, Viewer};
-use crate::adapter::{HubContext, shown_jobs};
+use crate::adapter::shown_jobs;
 use crate::kit::object::ObjectWriter;
 
 /// The most agents of one sender for which a trace is looked up, unless the order names one.
@@ -26,7 +27,7 @@ const PAGE: usize = 64;
 
 /// The plan for a read-only order.
 pub async fn plan_read_order(
-    context: &HubContext,
+    context: &ClaraContext,
     message: &IncomingMessage<'_>,
     order: Order<'_>,
     dialect: Dialect,
@@ -45,7 +46,7 @@ pub async fn plan_read_order(
 /// The message that answers a read-only order from the current state. `after` is the cursor of a
 /// list.
 pub async fn answer_read_order(
-    context: &HubContext,
+    context: &ClaraContext,
     from: &str,
     order: Order<'_>,
     after: u64,
@@ -57,7 +58,7 @@ pub async fn answer_read_order(
 }
 
 async fn planned(
-    context: &HubContext,
+    context: &ClaraContext,
     (from, signed): (&str, bool),
     order: Order<'_>,
     after: u64,
@@ -92,7 +93,7 @@ fn cursor(message: &IncomingMessage<'_>) -> Result<u64, OrderError> {
     message.tag("Cursor").map_or(Ok(0), |text| text.parse().map_err(|_| OrderError::BadCursor))
 }
 
-fn balance(context: &HubContext, address: &str) -> Credits {
+fn balance(context: &ClaraContext, address: &str) -> Credits {
     context
         .engine
         .with_world(|world| {
@@ -104,7 +105,7 @@ fn balance(context: &HubContext, address: &str) -> Credits {
 
 /// The oldest task of an inbox. It stays there.
 async fn next_task(
-    context: &HubContext,
+    context: &ClaraContext,
     from: &str,
     agent_id: &str,
 ) -> Result<Option<OutgoingMessage>, OrderError> {
@@ -124,7 +125,7 @@ async fn next_task(
 
 /// The oldest auction to which the agent was invited and has not responded.
 async fn next_query(
-    context: &HubContext,
+    context: &ClaraContext,
     from: &str,
     agent_id: &str,
 ) -> Result<Option<OutgoingMessage>, OrderError> {
@@ -151,7 +152,7 @@ fn is_asked(job: &Job, agent: AgentId) -> bool {
 
 /// The oldest unread result for the sender.
 async fn next_result(
-    context: &HubContext,
+    context: &ClaraContext,
     from: &str,
     named: Option<&str>,
     dialect: Dialect,
@@ -190,7 +191,7 @@ async fn next_result(
 
 /// The first result in an inbox after the read position.
 async fn unread(
-    context: &HubContext,
+    context: &ClaraContext,
     reader: AgentId,
 ) -> Result<Option<(Notice, Arc<Job>)>, EngineFailure> {
     let mut after = context.engine.with_world(|world| world.inbox(reader).acked);
@@ -210,7 +211,7 @@ async fn unread(
 
 /// The trace of a task from request to payment, for its parties (B18).
 async fn trace(
-    context: &HubContext,
+    context: &ClaraContext,
     from: &str,
     order: &TaskTrace<'_>,
 ) -> Result<OutgoingMessage, PlanError> {

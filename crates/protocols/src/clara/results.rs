@@ -16,11 +16,11 @@ use rialto_engine::store::{PageQuery, Row, RowKey};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use super::ClaraContext;
 use super::translate::PlanError;
 use super::wire::order::{LoadNext, TaskTrace};
 use super::wire::result::{self, MessageResult, PageBound, SortOrder};
 use super::{ID, Order, OrderError, Paging, ResultCursor, directory, read_orders};
-use crate::adapter::HubContext;
 use crate::kit::ijson::{self, Json};
 
 /// How long after its window the result of an auction is awaited (2.7).
@@ -41,7 +41,7 @@ const PRIVATE_FOR: Millis = Millis::hours(24);
 
 /// The result of a message; `None` if there is none. Waits for an open auction to close.
 pub async fn message_result(
-    context: &HubContext,
+    context: &ClaraContext,
     id: &str,
 ) -> Result<Option<String>, EngineFailure> {
     let Some(posting) = posted(context, claim::market_order(ID, id)).await? else {
@@ -56,7 +56,10 @@ pub async fn message_result(
     }
 }
 
-async fn posted(context: &HubContext, name: Digest) -> Result<Option<MarketRecord>, EngineFailure> {
+async fn posted(
+    context: &ClaraContext,
+    name: Digest,
+) -> Result<Option<MarketRecord>, EngineFailure> {
     let Some(ClaimTarget::MarketRecord(id)) = context.engine.claim_target(name).await? else {
         return Ok(None);
     };
@@ -68,12 +71,12 @@ async fn posted(context: &HubContext, name: Digest) -> Result<Option<MarketRecor
 
 /// The final result of an auction: the outcome first, then the queries to agents (2.7).
 async fn closed(
-    context: &HubContext,
+    context: &ClaraContext,
     id: &str,
     job: &Job,
     asked: MarketRecord,
 ) -> Result<String, EngineFailure> {
-    let window = context.clara.auction_window.0.unsigned_abs();
+    let window = context.settings.auction_window.0.unsigned_abs();
     let until = Instant::now() + Duration::from_millis(window) + GRACE;
     loop {
         if let Some(outcome) = posted(context, claim::closed_auction(ID, id)).await? {
@@ -119,7 +122,7 @@ fn joined(task_id: &str, outcome: &str, asked: &str) -> String {
 
 /// A page of results, and how many market records were read for it.
 pub async fn results_page(
-    context: &HubContext,
+    context: &ClaraContext,
     paging: &Paging,
 ) -> Result<(String, usize), EngineFailure> {
     let newest_first = paging.sort == SortOrder::Descending;
@@ -166,7 +169,7 @@ pub async fn results_page(
 /// The last market record that is not later than a mark. Records are ordered by time, so a binary
 /// search finds it.
 async fn place(
-    context: &HubContext,
+    context: &ClaraContext,
     mark: PageBound,
     looked_at: &mut usize,
 ) -> Result<PostingId, EngineFailure> {
@@ -288,7 +291,7 @@ impl ReadQuery {
 
 /// The result of a market record: its text, preceded by the answer if that was not stored.
 pub async fn complete_result(
-    context: &HubContext,
+    context: &ClaraContext,
     posting: MarketRecord,
 ) -> Result<String, EngineFailure> {
     let Some(question) = &posting.query else { return Ok(posting.text) };

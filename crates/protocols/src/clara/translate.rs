@@ -9,6 +9,7 @@ use rialto_core::command::{
 };
 use rialto_core::id::AgentId;
 use rialto_core::job::{DEFAULT_PRIORITY, Job, Policy, Requester, Selection};
+use rialto_core::job::{NamedWorker, Queueing, Reassignment, RequesterOptions};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::reputation::Score;
@@ -16,6 +17,7 @@ use rialto_core::time::Millis;
 use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
 
+use super::ClaraContext;
 use super::auth::{self, WALLET_PREFIX};
 use super::record_writer::OrderReply;
 use super::results::ReadQuery;
@@ -25,9 +27,11 @@ use super::wire::outgoing::OutgoingMessage;
 use super::wire::register::{RegisterAgent, RegisterTask, Service};
 use super::{Dialect, ID, IncomingMessage, Order, OrderError, Settings, Strategy, read_orders};
 use crate::adapter::input_check::{self, InputCheck};
-use crate::adapter::{HubContext, NewAgent, make_aliases};
+use crate::adapter::{NewAgent, make_aliases};
 use crate::kit::ans104::ItemId;
 
+/// How long an assigned agent may take to respond (R62), unless the operator sets it.
+const LEASE: Millis = Millis::hours(24);
 /// The most copies of one task.
 const COPIES_MAX: usize = 1_024;
 /// The most bytes sent to all recipients of one task together.
@@ -76,13 +80,13 @@ impl From<EngineFailure> for PlanError {
 
 /// Plans the order of a message.
 pub async fn plan_order(
-    context: &HubContext,
+    context: &ClaraContext,
     message: &IncomingMessage<'_>,
     dialect: Dialect,
 ) -> Result<OrderPlan, PlanError> {
-    let order = Order::read(message, &context.clara.topics, dialect)?;
+    let order = Order::read(message, &context.state.settings.topics, dialect)?;
     let from = message.from.as_ref();
-    let processes = &context.clara.processes;
+    let processes = &context.state.processes;
     if order.moves_money() && !processes.may_move_money(message.target) {
         return Err(OrderError::SharedProcess { own: processes.spec }.into());
     }
@@ -113,7 +117,7 @@ pub fn own_agent(world: &World, from: &str, agent_id: &str) -> Result<AgentId, O
 }
 
 fn register(
-    context: &HubContext,
+    context: &ClaraContext,
     from: &str,
     order: &RegisterAgent<'_>,
 ) -> Result<OrderPlan, OrderError> {
@@ -156,7 +160,7 @@ fn register(
 /// The registration of an agent or wallet of this address. It polls, so it counts as always
 /// reachable.
 fn registration(
-    context: &HubContext,
+    context: &ClaraContext,
     from: &str,
     native: String,
     new_agent: NewAgent<'_>,
@@ -181,7 +185,7 @@ fn registration(
 
 /// The requester: the sender's agent if the order names one, otherwise its wallet (R27).
 fn requester(
-    context: &HubContext,
+    context: &ClaraContext,
     from: &str,
     named: Option<&str>,
 ) -> Result<(Requester, Option<Registration>), OrderError> {
@@ -203,12 +207,12 @@ fn requester(
 }
 
 async fn open(
-    context: &HubContext,
+    context: &ClaraContext,
     message: &IncomingMessage<'_>,
     dialect: Dialect,
     order: &RegisterTask<'_>,
 ) -> Result<OrderPlan, OrderError> {
-    let (settings, now) = (&context.clara, context.engine.now());
+    let (settings, now) = (&context.state.settings, context.engine.now());
     let (requester, new_agent) = requester(context, &message.from, order.agent_id)?;
     let (selection, skill) = choice(context, order)?;
     let (named, of) = match selection {
@@ -257,9 +261,12 @@ async fn open(
         price_step: PRICE_STEP,
         selection,
         unfit_agents: unfit,
-        policy: Policy { unpaid, ..policy(selection, settings) },
+        policy: Policy {
+            requester: RequesterOptions { unpaid, ..policy(selection, settings).requester },
+            ..policy(selection, settings)
+        },
         deadline: now.plus(settings.task_ttl),
-        lease: settings.lease,
+        lease: context.settings.lease_or(LEASE),
         wanted_by: None,
         priority: DEFAULT_PRIORITY,
         callback: None,
@@ -280,19 +287,24 @@ fn policy(selection: Selection, settings: &Settings) -> Policy {
     let goes_on =
         !named && !matches!(selection, Selection::Broadcast | Selection::BroadcastToProtocol);
     Policy {
-        next_when_declined: goes_on,
-        next_when_failed: goes_on,
-        queue_unmatched: settings.queue_unmatched && goes_on,
-        queue_after_failure: goes_on,
         // A named agent may be offline: agents of this market read their tasks when they poll.
-        allow_offline_worker: named,
+        reassignment: Reassignment {
+            when_declined: goes_on,
+            when_failed: goes_on,
+            ..Reassignment::default()
+        },
+        queueing: Queueing {
+            when_unmatched: settings.queue_unmatched && goes_on,
+            after_failure: goes_on,
+        },
+        named_worker: NamedWorker { may_be_offline: named, ..NamedWorker::default() },
         ..Policy::default()
     }
 }
 
 /// Checks that the payload is not too large for all of its recipients together.
 fn audience(
-    context: &HubContext,
+    context: &ClaraContext,
     selection: Selection,
     names: &[&str],
     payload: &str,
@@ -321,7 +333,7 @@ fn audience(
 
 /// How the agent is chosen, and the skill it needs.
 fn choice(
-    context: &HubContext,
+    context: &ClaraContext,
     order: &RegisterTask<'_>,
 ) -> Result<(Selection, String), OrderError> {
     if let Some(named) = order.target_agent_id {
@@ -334,7 +346,7 @@ fn choice(
         let (agent, skill) = found.ok_or(OrderError::NoAgents)?;
         return Ok((Selection::Direct(agent), skill));
     }
-    let closes = context.engine.now().plus(context.clara.auction_window);
+    let closes = context.engine.now().plus(context.settings.auction_window);
     let selection = match order.strategy {
         _ if order.is_broadcast() => Selection::BroadcastToProtocol,
         Strategy::RoundRobin => Selection::RoundRobin,
@@ -349,7 +361,7 @@ fn choice(
 /// The job that an agent means by a task id. If there are several copies, the one assigned to that
 /// agent.
 pub async fn find_task_job(
-    context: &HubContext,
+    context: &ClaraContext,
     agent: AgentId,
     task_id: &str,
 ) -> Result<Option<Arc<Job>>, EngineFailure> {
@@ -379,7 +391,7 @@ pub async fn find_task_job(
 }
 
 async fn result(
-    context: &HubContext,
+    context: &ClaraContext,
     from: &str,
     order: &SendResult<'_>,
 ) -> Result<OrderPlan, PlanError> {
@@ -408,7 +420,7 @@ async fn result(
 }
 
 async fn decline(
-    context: &HubContext,
+    context: &ClaraContext,
     message: &IncomingMessage<'_>,
     order: &DeclineTask<'_>,
 ) -> Result<OrderPlan, PlanError> {
@@ -426,7 +438,7 @@ async fn decline(
 }
 
 async fn offer(
-    context: &HubContext,
+    context: &ClaraContext,
     from: &str,
     order: &SubmitOffer<'_>,
 ) -> Result<OrderPlan, PlanError> {

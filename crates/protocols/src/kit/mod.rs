@@ -7,6 +7,7 @@
 pub mod ans104;
 pub mod base64url;
 pub mod budget;
+pub mod canonical;
 pub mod confusables;
 pub mod ed25519;
 pub mod fields;

@@ -14,12 +14,13 @@ use rialto_engine::Idempotency;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
+use super::OpenclawContext;
 use super::errors::{self, ErrorResponse};
 use super::wire::error::{Code, Failure};
 use super::{BODY_MAX, ID};
+use crate::adapter::body;
 use crate::adapter::caller::{Caller, KeyRejection};
 use crate::adapter::idempotency::{RequestIdempotency, principal};
-use crate::adapter::{HubContext, body};
 
 /// Any caller, with a valid key or with none. An invalid key is refused before the body is read.
 #[derive(Clone, Copy, Debug)]
@@ -35,12 +36,12 @@ pub struct OptionalCaller {
 #[derive(Clone, Copy, Debug)]
 pub struct KnownCaller(pub OptionalCaller);
 
-impl FromRequestParts<HubContext> for OptionalCaller {
+impl FromRequestParts<OpenclawContext> for OptionalCaller {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &OpenclawContext,
     ) -> Result<Self, ErrorResponse> {
         let caller = Caller::authenticate(&context.engine, &parts.headers, &parts.extensions);
         let caller = caller.map_err(|bad| {
@@ -52,16 +53,16 @@ impl FromRequestParts<HubContext> for OptionalCaller {
         })?;
         let once = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
         let principal = principal(caller, &parts.extensions);
-        Ok(Self { caller, open: context.openclaw.settings.open, idempotency: once, principal })
+        Ok(Self { caller, open: context.state.settings.is_open(), idempotency: once, principal })
     }
 }
 
-impl FromRequestParts<HubContext> for KnownCaller {
+impl FromRequestParts<OpenclawContext> for KnownCaller {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &OpenclawContext,
     ) -> Result<Self, ErrorResponse> {
         let anyone = OptionalCaller::from_request_parts(parts, context).await?;
         anyone.require_known().map_err(|failure| ErrorResponse::new(context, failure))
@@ -174,10 +175,13 @@ fn no_operator() -> Failure {
 /// The whole body.
 pub struct BodyBytes(pub Bytes);
 
-impl FromRequest<HubContext> for BodyBytes {
+impl FromRequest<OpenclawContext> for BodyBytes {
     type Rejection = ErrorResponse;
 
-    async fn from_request(request: Request, context: &HubContext) -> Result<Self, ErrorResponse> {
+    async fn from_request(
+        request: Request,
+        context: &OpenclawContext,
+    ) -> Result<Self, ErrorResponse> {
         let (parts, body) = request.into_parts();
         let limit = context.body_limit.min(BODY_MAX);
         let body = body::read_body(&parts.headers, body, limit).await;
@@ -188,12 +192,12 @@ impl FromRequest<HubContext> for BodyBytes {
 /// The id in the path; `None` if it is not a UUID.
 pub struct PathParam(pub Option<Uuid>);
 
-impl FromRequestParts<HubContext> for PathParam {
+impl FromRequestParts<OpenclawContext> for PathParam {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &OpenclawContext,
     ) -> Result<Self, Self::Rejection> {
         let name = Path::<String>::from_request_parts(parts, context).await.ok();
         let id = name.and_then(|Path(name)| name.parse::<Hyphenated>().ok());

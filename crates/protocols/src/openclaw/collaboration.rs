@@ -7,13 +7,14 @@ use rialto_core::world::World;
 use uuid::Uuid;
 
 use super::ID;
+use super::OpenclawContext;
 use super::wire::error::Rejected;
 use super::wire::words::{ErrorType, State};
 use super::wire::{
     self, CollaborationResult, Rejection, Request, Response, ResponseAnswer, ResultError,
     ResultOutcome,
 };
-use crate::adapter::{HubContext, bridge, fidelity};
+use crate::adapter::{bridge, fidelity};
 use crate::kit::ijson;
 use crate::kit::object::{ObjectWriter, string_array};
 
@@ -60,10 +61,10 @@ pub fn state(job: &Job) -> State {
 }
 
 /// The responder's id; the hub's if there is none.
-pub fn responder_id(context: &HubContext, job: &Job) -> Uuid {
+pub fn responder_id(context: &OpenclawContext, job: &Job) -> Uuid {
     let agent = responder_agent(job);
     let named = |world: &World| world.alias_of(agent?, ID)?.parse().ok();
-    context.engine.with_world(named).unwrap_or(context.openclaw.hub_id)
+    context.engine.with_world(named).unwrap_or(context.state.hub_id)
 }
 
 /// The agent that is or was asked.
@@ -80,7 +81,7 @@ pub fn is_responder(job: &Job, agent: AgentId) -> bool {
 }
 
 /// The request as its requester wrote it, or for another protocol an equivalent one.
-pub fn request(context: &HubContext, job: &Job) -> String {
+pub fn request(context: &OpenclawContext, job: &Job) -> String {
     if job.request.origin == ID
         && let Ok(meta) = ijson::read(job.request.meta.as_bytes())
     {
@@ -98,7 +99,7 @@ pub fn request(context: &HubContext, job: &Job) -> String {
     let Ids { request_id, correlation_id, .. } = ids(job);
     let request = Request {
         request_id,
-        requester_agent_id: requester.unwrap_or(context.openclaw.hub_id),
+        requester_agent_id: requester.unwrap_or(context.state.hub_id),
         capability_id: capability_id(context, job),
         input_data: as_object(&job.request.input, "input").into(),
         idempotency_key: None,
@@ -123,7 +124,7 @@ pub fn with_meta(message: String, extras: Option<&str>) -> String {
 }
 
 /// The capability id that its responder uses.
-pub fn capability_id(context: &HubContext, job: &Job) -> String {
+pub fn capability_id(context: &OpenclawContext, job: &Job) -> String {
     let own = |world: &World| {
         let agent = world.agent(responder_agent(job)?)?;
         agent.skill_for(job).map(|skill| skill.name.clone())
@@ -141,7 +142,7 @@ pub fn as_object(json: &str, name: &str) -> String {
 }
 
 /// The last response; `None` while it is awaited.
-pub fn response(context: &HubContext, job: &Job, at: Timestamp) -> Option<Response> {
+pub fn response(context: &OpenclawContext, job: &Job, at: Timestamp) -> Option<Response> {
     let Ids { request_id, correlation_id, collaboration_id } = ids(job);
     let accepted = || ResponseAnswer::Accepted {
         collaboration_id,
@@ -165,7 +166,7 @@ pub fn response(context: &HubContext, job: &Job, at: Timestamp) -> Option<Respon
 }
 
 /// The expected time of completion: from the worker, or else from the capability's duration.
-fn estimated_completion(context: &HubContext, job: &Job) -> Option<Timestamp> {
+fn estimated_completion(context: &OpenclawContext, job: &Job) -> Option<Timestamp> {
     if job.acceptance.ready_at.is_some() || job.acceptance.promised != job.request.wanted_by {
         return job.acceptance.ready_at.or(job.acceptance.promised);
     }
@@ -214,7 +215,7 @@ const OWN: [&str; 11] = [
 ];
 
 /// The result as a message; `None` while it runs, and for requests that were never accepted.
-pub fn result(context: &HubContext, job: &Job) -> Option<String> {
+pub fn result(context: &OpenclawContext, job: &Job) -> Option<String> {
     let outcome = match state(job) {
         State::Completed => {
             let output = job.result.as_ref().and_then(|report| report.output.as_deref());

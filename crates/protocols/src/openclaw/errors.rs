@@ -24,8 +24,6 @@ use crate::adapter::{EdgeError, HubContext};
 const AWAY_SECONDS: u32 = 60;
 /// When to retry an agent at capacity, or a requester with too few credits.
 const LATER_SECONDS: u32 = 30;
-/// The header with the id of the job that an answer is about (B18).
-pub const JOB_HEADER: &str = "rialto-job";
 
 /// The error for an engine failure.
 pub fn from_engine(failure: &EngineFailure) -> Failure {
@@ -188,7 +186,8 @@ pub fn rejection(refusal: &Refusal, asked: RejectionContext<'_>) -> Result<Rejec
 
 /// The agent is at capacity (R71).
 fn full(asked: RejectionContext<'_>) -> Rejection {
-    let max = asked.agent.and_then(|agent| agent.terms.max_concurrent_jobs).map_or(1, u64::from);
+    let max =
+        asked.agent.and_then(|agent| agent.terms.capacity.max_concurrent_jobs).map_or(1, u64::from);
     let has = asked.agent.map_or(0, |agent| asked.world.assigned_job_count(agent.id));
     // A job that finished in between must not make the figures contradict the rejection.
     Rejection::at_capacity((has as u64).max(max), max, LATER_SECONDS)

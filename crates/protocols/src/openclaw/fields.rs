@@ -5,12 +5,12 @@ use rialto_core::job::{Job, Question};
 use rialto_core::time::Timestamp;
 use uuid::Uuid;
 
+use super::OpenclawContext;
 use super::operations::collaborations;
 use super::wire::{self, Request, stream};
 use super::{ID, collaboration, delivery};
-use crate::adapter::HubContext;
 use crate::adapter::fidelity::{
-    FieldMap, FieldParts, FindJobFuture, MessageView, NeutralRequest, Part, TracedJob,
+    FieldMap, FieldParts, FindJobFuture, JobMessages, MessageView, NeutralRequest, Part, TracedJob,
     question_member,
 };
 use crate::kit::ijson;
@@ -58,15 +58,15 @@ const RESULT: FieldParts = &[
 /// The field map of this protocol.
 pub struct OpenclawFieldMap;
 
-impl FieldMap for OpenclawFieldMap {
+impl JobMessages for OpenclawContext {
     fn request_sent(&self, shown: TracedJob<'_>) -> MessageView {
-        MessageView::from_json(ID, collaboration::request(shown.context, shown.job), REQUEST)
+        MessageView::from_json(ID, collaboration::request(self, shown.job), REQUEST)
     }
 
     fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
-        let TracedJob { context, job, .. } = shown;
+        let job = shown.job;
         job.worker()?;
-        let body = delivery::request_body(context, job, job.acceptance.accepted_at.is_some());
+        let body = delivery::request_body(self, job, job.acceptance.accepted_at.is_some());
         let side = MessageView::from_json(ID, body, REQUEST);
         Some(if job.request.origin == ID { side } else { side.expand_field("/meta") })
     }
@@ -86,10 +86,10 @@ impl FieldMap for OpenclawFieldMap {
     }
 
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
-        let TracedJob { context, job, .. } = shown;
+        let job = shown.job;
         let at = job.ended_at.unwrap_or(job.request.opened_at);
-        let refused = || collaboration::response(context, job, at).map(|response| response.write());
-        let body = collaboration::result(context, job).or_else(refused)?;
+        let refused = || collaboration::response(self, job, at).map(|response| response.write());
+        let body = collaboration::result(self, job).or_else(refused)?;
         Some(MessageView::from_json(ID, body, RESULT))
     }
 
@@ -97,25 +97,19 @@ impl FieldMap for OpenclawFieldMap {
         Some(question_member(ID, question))
     }
 
-    fn extras(&self, job: &Job) -> Option<String> {
-        MessageView::from_json(ID, job.request.meta.clone(), REQUEST).extras()
-    }
-
-    fn find_job<'a>(
-        &'a self,
-        context: &'a HubContext,
-        by: AgentId,
-        id: &'a str,
-    ) -> FindJobFuture<'a> {
+    fn find_job<'a>(&'a self, by: AgentId, id: &'a str) -> FindJobFuture<'a> {
         Box::pin(async move {
             let Ok(id) = id.parse::<uuid::fmt::Hyphenated>() else { return Ok(None) };
             // The lookup across all protocols already asked the store for this id, and reported a
             // store error then.
-            Ok(collaborations::find_collaboration(context, Some(by), id.into())
-                .await
-                .ok()
-                .flatten())
+            Ok(collaborations::find_collaboration(self, Some(by), id.into()).await.ok().flatten())
         })
+    }
+}
+
+impl FieldMap for OpenclawFieldMap {
+    fn extras(&self, job: &Job) -> Option<String> {
+        MessageView::from_json(ID, job.request.meta.clone(), REQUEST).extras()
     }
 
     fn read_request(

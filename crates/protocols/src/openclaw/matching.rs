@@ -11,11 +11,12 @@ use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Requester, State, readiness};
 use rialto_core::refusal::Refusal;
-use rialto_core::time::Timestamp;
+use rialto_core::time::{Millis, Timestamp};
 use rialto_engine::Failure as EngineFailure;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::OpenclawContext;
 use super::errors::{self, RejectionContext};
 use super::operations::requests::PendingRequest;
 use super::operations::run_blocking_limited;
@@ -24,8 +25,10 @@ use super::wire::Rejection;
 use super::wire::error::{Failure, Rejected};
 use super::wire::words::Status;
 use super::{ID, directory};
-use crate::adapter::HubContext;
 
+/// How long accepted work may take that has neither a deadline nor an estimate (R82), unless the
+/// operator sets it.
+const LEASE: Millis = Millis::hours(1);
 /// The most agents considered for one request, the most agents asked, and the time limit for
 /// asking.
 const LOOKED_AT_MAX: usize = 1_024;
@@ -35,7 +38,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(3);
 /// Asks the best agent that can start now. If there is none, asks the best that needs approval,
 /// then the one that returns first from maintenance, as if it had been named.
 pub async fn ask_best_agent(
-    context: &HubContext,
+    context: &OpenclawContext,
     asking: &PendingRequest,
 ) -> Result<AskOutcome, Failure> {
     let mut best: Option<Rejection> = None;
@@ -96,7 +99,7 @@ pub async fn ask_best_agent(
         let text = "No agent offers this capability";
         Rejection::new(Rejected::CapabilityNotAvailable, text)
     };
-    Ok(AskOutcome::Rejected(best.unwrap_or_else(nobody), Some(context.openclaw.hub_id)))
+    Ok(AskOutcome::Rejected(best.unwrap_or_else(nobody), Some(context.state.hub_id)))
 }
 
 /// Keeps the rejection that is easier to overcome.
@@ -143,7 +146,7 @@ enum Unsuitable {
 /// Checks on a snapshot, without the commit lane, whether the core would assign the request to this
 /// agent.
 fn looks_fit(
-    context: &HubContext,
+    context: &OpenclawContext,
     asking: &PendingRequest,
     agent: &Arc<Agent>,
 ) -> Result<Readiness, Unsuitable> {
@@ -173,8 +176,8 @@ fn looks_fit(
 }
 
 /// All agents with the capability: idle before busy, then by score, then by registration.
-fn ranked(context: &HubContext, capability: &str) -> Vec<Arc<Agent>> {
-    let scale = context.openclaw.settings.response_scale;
+fn ranked(context: &OpenclawContext, capability: &str) -> Vec<Arc<Agent>> {
+    let scale = context.state.settings.response_scale;
     context.engine.with_world(|world| {
         let place = |id: AgentId| {
             let agent = world.agent(id).filter(|agent| agent.active)?;
@@ -199,7 +202,7 @@ pub enum AskOutcome {
 }
 
 pub async fn ask_named_agent(
-    context: &HubContext,
+    context: &OpenclawContext,
     asking: &PendingRequest,
     responder: Uuid,
 ) -> Result<AskOutcome, Failure> {
@@ -234,7 +237,7 @@ enum AskError {
 /// Assigns a request to an agent. Capability, status and input are checked here, the rest by the
 /// core (R83).
 async fn ask_agent(
-    context: &HubContext,
+    context: &OpenclawContext,
     asking: &PendingRequest,
     agent: &Arc<Agent>,
 ) -> Result<Arc<Job>, AskError> {
@@ -266,7 +269,7 @@ async fn ask_agent(
 
 /// Checks that the agent has the capability and is available; if it is in maintenance, until when.
 fn check_presence(
-    context: &HubContext,
+    context: &OpenclawContext,
     asking: &PendingRequest,
     agent: &Arc<Agent>,
 ) -> Result<Option<Timestamp>, AskError> {
@@ -283,7 +286,7 @@ fn check_presence(
 
 /// The command that assigns a request to an agent, or only tests whether the core would accept it.
 fn open_job_command(
-    context: &HubContext,
+    context: &OpenclawContext,
     asking: &PendingRequest,
     agent: &Agent,
     flaw: Option<&Rejection>,
@@ -302,27 +305,32 @@ fn open_job_command(
         name: asking.name.clone(),
         flaw,
     };
-    translate::open_job(order, &context.openclaw.settings, context.engine.now())
+    let lease = context.settings.lease_or(LEASE);
+    translate::open_job(order, lease, context.engine.now())
 }
 
 /// The violations of the capability's input schema (R62).
 async fn input_rejection(
-    context: &HubContext,
+    context: &OpenclawContext,
     asking: &PendingRequest,
     agent: &Arc<Agent>,
 ) -> Option<Rejection> {
     let (context, agent, message) = (context.clone(), agent.clone(), asking.message.clone());
     let checked = run_blocking_limited(move || {
         let said = &message.body;
-        let told =
-            translate::input_violations(&context, &agent, &said.capability_id, &said.input_data);
+        let told = translate::input_violations(
+            &context.state,
+            &agent,
+            &said.capability_id,
+            &said.input_data,
+        );
         (!told.is_empty()).then(|| Rejection::invalid_input(told.iter().map(String::as_str)))
     });
     checked.await.flatten()
 }
 
 /// A refusal of the core, as the answer to a request where possible.
-fn refusal_error(context: &HubContext, agent: &Agent, refusal: &Refusal) -> AskError {
+fn refusal_error(context: &OpenclawContext, agent: &Agent, refusal: &Refusal) -> AskError {
     let now = context.engine.now();
     let asked =
         |world: &_| errors::rejection(refusal, RejectionContext { world, agent: Some(agent), now });

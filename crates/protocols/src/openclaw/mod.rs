@@ -20,6 +20,8 @@ mod matching;
 #[cfg(feature = "server")]
 mod operations;
 #[cfg(feature = "server")]
+mod reputation;
+#[cfg(feature = "server")]
 mod settings;
 #[cfg(feature = "server")]
 mod translate;
@@ -28,7 +30,7 @@ mod translate;
 mod tests;
 
 #[cfg(feature = "server")]
-pub use settings::Settings;
+use settings::Settings;
 pub use wire::error::{Code, Failure, Rejected};
 pub use wire::reputation::Score;
 pub use wire::{AnyMessage, Kind, Message};
@@ -40,22 +42,28 @@ use {
     self::delivery::update_poster::UpdatePoster,
     self::fields::OpenclawFieldMap,
     self::operations::operations,
+    self::reputation::PublishedScore,
     self::wire::Identity,
-    crate::adapter::fidelity::FieldMap,
+    crate::adapter::fidelity::{FieldMap, JobMessages},
     crate::adapter::idempotency::{IdempotencyResponses, idempotent_router},
     crate::adapter::operation::describe_operations,
+    crate::adapter::settings::ProtocolSettings,
     crate::adapter::{
-        BackgroundTask, EdgeError, HubContext, NewAgent, OperationInfo, ProtocolAdapter, naming,
+        BackgroundTask, EdgeError, HubContext, NewAgent, OpenProtocol, OperationInfo,
+        ProtocolAdapter, ProtocolContext, ScoreFuture, naming,
     },
-    crate::kit::ijson::{self, Json},
+    crate::kit::ijson,
     crate::kit::object::ObjectWriter,
     axum::Router,
     axum::response::Response,
-    rialto_core::agent::Agent,
+    rialto_config::Layers,
+    rialto_core::agent::{Agent, AgentState},
     rialto_core::id::AgentId,
     rialto_core::refusal::Refusal,
+    rialto_engine::Engine,
     rialto_engine::delivery::DeliveryEncoder,
     rialto_engine::secret::HubSecret,
+    serde_json::value::to_raw_value,
     std::collections::HashMap,
     std::sync::{Arc, RwLock},
     uuid::Uuid,
@@ -96,37 +104,12 @@ impl ProtocolAdapter for Openclaw {
         ID
     }
 
-    fn routes(&self, context: &HubContext) -> Router {
-        idempotent_router(operations().into_iter(), context, &Openclaw)
-    }
-
-    fn root_routes(&self, _: &HubContext) -> Router {
-        Router::new()
+    fn read_settings(&self, layers: &mut Layers<'_>) -> Arc<dyn ProtocolSettings> {
+        Arc::new(Settings::read(layers))
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, operations())
-    }
-
-    fn delivery_encoder(&self, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
-        delivery::delivery_encoder(context)
-    }
-
-    fn run_background_tasks(&self, context: &HubContext) -> BackgroundTask {
-        Box::pin(UpdatePoster::new(context.clone()).run())
-    }
-
-    fn edge_error_response(&self, context: &HubContext, error: EdgeError) -> Response {
-        errors::error_response(context, &errors::from_edge(&error))
-    }
-
-    /// Identities are published under the protocol's prefix only.
-    fn recognizes_registration(&self, _: &Json<'_>) -> bool {
-        false
-    }
-
-    fn registration_example(&self) -> Option<&'static str> {
-        None
     }
 
     fn field_map(&self) -> &'static dyn FieldMap {
@@ -134,27 +117,11 @@ impl ProtocolAdapter for Openclaw {
     }
 
     fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
-        let name = if taken {
-            naming::fallback_alias_uuid(secret, new.home, new.native)
-        } else {
-            naming::alias_uuid(new.home, new.native)
-        };
-        Some(name.to_string())
+        Some(naming::alias_text(secret, new, taken))
     }
 
     fn checks_input(&self) -> bool {
         true
-    }
-
-    fn input_error(
-        &self,
-        context: &HubContext,
-        agent: &Arc<Agent>,
-        skill: &str,
-        input: &str,
-    ) -> Option<String> {
-        let broken = translate::input_violations(context, agent, skill, input);
-        (!broken.is_empty()).then(|| broken.join("; "))
     }
 
     fn body_limit(&self, general: usize) -> usize {
@@ -268,5 +235,46 @@ impl OpenclawState {
             kept.identities.insert(agent.id, (agent.clone(), identity.clone()));
         }
         Some(identity)
+    }
+}
+
+/// What the operations of this protocol get.
+#[cfg(feature = "server")]
+pub type OpenclawContext = ProtocolContext<OpenclawState>;
+
+#[cfg(feature = "server")]
+impl OpenProtocol for OpenclawState {
+    fn adapter(&self) -> &'static dyn ProtocolAdapter {
+        &Openclaw
+    }
+
+    fn routes(self: Arc<Self>, context: &HubContext) -> Router {
+        idempotent_router(operations().into_iter(), &ProtocolContext::new(context, self), &Openclaw)
+    }
+
+    fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        delivery::delivery_encoder(&ProtocolContext::new(context, self))
+    }
+
+    fn run_background_tasks(self: Arc<Self>, context: &HubContext) -> BackgroundTask {
+        Box::pin(UpdatePoster::new(ProtocolContext::new(context, self)).run())
+    }
+
+    fn edge_error_response(self: Arc<Self>, context: &HubContext, error: EdgeError) -> Response {
+        errors::error_response(context, &errors::from_edge(&error))
+    }
+
+    fn published_score<'a>(&'a self, _: &'a Engine, agent: &'a AgentState) -> ScoreFuture<'a> {
+        let score = PublishedScore::new(agent, self.settings.response_scale);
+        Box::pin(std::future::ready(Ok(to_raw_value(&score).ok())))
+    }
+
+    fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {
+        Box::new(ProtocolContext::new(context, self))
+    }
+
+    fn input_error(&self, agent: &Arc<Agent>, skill: &str, input: &str) -> Option<String> {
+        let violations = translate::input_violations(self, agent, skill, input);
+        (!violations.is_empty()).then(|| violations.join("; "))
     }
 }

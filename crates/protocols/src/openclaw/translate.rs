@@ -7,18 +7,20 @@ use rialto_core::agent::key::KeyHash;
 use rialto_core::agent::presence::Availability;
 use rialto_core::agent::status::AgentStatusUpdate;
 use rialto_core::agent::{Agent, Liveness, Skill, Terms};
+use rialto_core::agent::{Capacity, JobIntake};
 use rialto_core::alias::{Digest, Protocol};
 use rialto_core::command::{
     self, Actor, Canceller, Command, JobRef, OpenJob, Registration, ReportResult,
 };
 use rialto_core::id::AgentId;
+use rialto_core::job::RequesterOptions;
 use rialto_core::job::{Cause, Job, Policy, Requester, Selection, acceptance};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::time::{Millis, Timestamp};
 use uuid::Uuid;
 
-use super::settings::Settings;
+use super::OpenclawState;
 use super::wire::error::Rejected;
 use super::wire::words::{ErrorType, Mode, Status};
 use super::wire::{
@@ -26,7 +28,6 @@ use super::wire::{
     Request, Response, ResponseAnswer, ResultError, ResultOutcome, StatusUpdate,
 };
 use super::{ID, directory};
-use crate::adapter::HubContext;
 use crate::kit::object::ObjectWriter;
 use crate::kit::schema::{Schema, Violation};
 use crate::kit::{ijson, jcs};
@@ -75,11 +76,15 @@ pub fn publish_identity(message: &Message<Identity>, by: Publication) -> Command
         endpoint: identity.endpoint.clone(),
         skills: identity.capabilities.iter().map(skill).collect(),
         terms: Terms {
-            max_concurrent_jobs: limit(identity.limits.max_concurrent_tasks),
-            max_starts_per_minute: limit(identity.limits.rate_limit_per_minute),
-            confirms_jobs: identity.response_mode == Mode::Ask,
-            strict_input: identity.capabilities.iter().any(|one| one.input.is_some()),
-            urgent_first: true,
+            capacity: Capacity {
+                max_concurrent_jobs: limit(identity.limits.max_concurrent_tasks),
+                max_starts_per_minute: limit(identity.limits.rate_limit_per_minute),
+            },
+            intake: JobIntake {
+                confirms_jobs: identity.response_mode == Mode::Ask,
+                strict_input: identity.capabilities.iter().any(|one| one.input.is_some()),
+                urgent_first: true,
+            },
         },
         status: Some(availability(&identity.report, first.write().into())),
         card: message.raw.to_string(),
@@ -140,7 +145,7 @@ pub struct JobOrder<'r> {
     pub flaw: Option<&'r Rejection>,
 }
 
-pub fn open_job(order: JobOrder<'_>, settings: &Settings, now: Timestamp) -> Command {
+pub fn open_job(order: JobOrder<'_>, lease: Millis, now: Timestamp) -> Command {
     let said = &order.request.body;
     // With a deadline, nothing else limits the work. Without one, the lease does.
     let (deadline, lease) = match (said.deadline, order.takes) {
@@ -148,7 +153,7 @@ pub fn open_job(order: JobOrder<'_>, settings: &Settings, now: Timestamp) -> Com
         (None, Some(takes)) => {
             (now.plus(REQUEST_LIFETIME), Millis(takes.0.saturating_add(acceptance::LATENESS_MAX.0)))
         }
-        (None, None) => (now.plus(REQUEST_LIFETIME), settings.lease),
+        (None, None) => (now.plus(REQUEST_LIFETIME), lease),
     };
     Command::OpenJob(Box::new(OpenJob {
         uuid: order.uuid,
@@ -163,7 +168,14 @@ pub fn open_job(order: JobOrder<'_>, settings: &Settings, now: Timestamp) -> Com
         price_step: PriceStep::FINEST,
         selection: Selection::Direct(order.worker),
         unfit_agents: Vec::new(),
-        policy: Policy { presence_first: true, cancel_any_time: true, ..Policy::default() },
+        policy: Policy {
+            requester: RequesterOptions {
+                answered_at_once: true,
+                cancels_any_time: true,
+                ..RequesterOptions::default()
+            },
+            ..Policy::default()
+        },
         deadline,
         lease,
         wanted_by: said.deadline,
@@ -300,13 +312,13 @@ fn result_content(outcome: &ResultOutcome) -> Digest {
 
 /// The violations of the schema under which a capability is listed. May be slow.
 pub fn input_violations(
-    context: &HubContext,
+    state: &OpenclawState,
     agent: &Arc<Agent>,
     capability: &str,
     input: &str,
 ) -> Vec<String> {
     let checked = if agent.home == ID {
-        native_violations(context, agent, capability, input)
+        native_violations(state, agent, capability, input)
     } else {
         listed_violations(agent, capability, input)
     };
@@ -315,12 +327,12 @@ pub fn input_violations(
 
 /// Checks against the schema that the agent published.
 fn native_violations(
-    context: &HubContext,
+    state: &OpenclawState,
     agent: &Arc<Agent>,
     capability: &str,
     input: &str,
 ) -> Option<Vec<Violation>> {
-    let identity = context.openclaw.identity(agent)?;
+    let identity = state.identity(agent)?;
     identity.capability(capability)?.input.as_ref()?.check(input).err()
 }
 

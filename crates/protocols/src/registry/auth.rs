@@ -21,11 +21,12 @@ use sha2::Sha256;
 use uuid::Uuid;
 
 use super::ID;
+use super::RegistryContext;
 use super::errors::{self, Failure, RequestKind};
 use super::wire::reserved_prefix;
+use crate::adapter::body;
 use crate::adapter::caller::{Caller, KeyRejection};
 use crate::adapter::idempotency::RequestIdempotency;
-use crate::adapter::{HubContext, body};
 
 /// The length in bytes of the truncated MAC of a callback token: 128 bits.
 const MAC_LEN: usize = 16;
@@ -48,20 +49,26 @@ pub struct BodyBytes(pub Bytes);
 /// The path parameter.
 pub struct PathParam(pub String);
 
-impl FromRequestParts<HubContext> for PathParam {
+impl FromRequestParts<RegistryContext> for PathParam {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, context: &HubContext) -> Result<Self, Failure> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &RegistryContext,
+    ) -> Result<Self, Failure> {
         // A path that is not valid UTF-8 names nothing.
         let name = Path::<String>::from_request_parts(parts, context).await;
         name.map(|Path(name)| Self(name)).map_err(|_| Failure::not_found())
     }
 }
 
-impl FromRequestParts<HubContext> for OptionalCaller {
+impl FromRequestParts<RegistryContext> for OptionalCaller {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, context: &HubContext) -> Result<Self, Failure> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &RegistryContext,
+    ) -> Result<Self, Failure> {
         let caller = Caller::authenticate(&context.engine, &parts.headers, &parts.extensions);
         let caller = caller.map_err(|bad| match bad {
             KeyRejection::Unknown => Failure::unauthorized(),
@@ -70,14 +77,17 @@ impl FromRequestParts<HubContext> for OptionalCaller {
             }
         })?;
         let once = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
-        Ok(Self { caller, open: context.settings.registry.open, idempotency: once })
+        Ok(Self { caller, open: context.state.settings.is_open(), idempotency: once })
     }
 }
 
-impl FromRequestParts<HubContext> for KnownCaller {
+impl FromRequestParts<RegistryContext> for KnownCaller {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, context: &HubContext) -> Result<Self, Failure> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &RegistryContext,
+    ) -> Result<Self, Failure> {
         let anyone = OptionalCaller::from_request_parts(parts, context).await?;
         match anyone.caller {
             Caller::Anonymous if !anyone.open => Err(Failure::unauthorized()),
@@ -87,10 +97,13 @@ impl FromRequestParts<HubContext> for KnownCaller {
     }
 }
 
-impl FromRequest<HubContext> for BodyBytes {
+impl FromRequest<RegistryContext> for BodyBytes {
     type Rejection = Failure;
 
-    async fn from_request(request: Request<Body>, context: &HubContext) -> Result<Self, Failure> {
+    async fn from_request(
+        request: Request<Body>,
+        context: &RegistryContext,
+    ) -> Result<Self, Failure> {
         let (parts, body) = request.into_parts();
         let body = body::read_body(&parts.headers, body, context.body_limit).await;
         body.map(Self).map_err(errors::from_edge)

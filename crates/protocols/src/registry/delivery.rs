@@ -1,6 +1,6 @@
 //! Deliveries to agents: jobs to their endpoint, results to a requester's callback.
 
-use rialto_core::command::{Command, JobRef};
+use rialto_core::command::{JobRef, WorkerReport};
 use rialto_core::job::Job;
 use rialto_core::notice::{Delivery, NoticeKind};
 use rialto_engine::Engine;
@@ -10,14 +10,14 @@ use rialto_engine::delivery::{
     RESPONSE_BYTES_MAX,
 };
 
+use super::RegistryContext;
 use super::translate::{self, UnusableAnswer};
 use super::wire::ResultPost;
-use crate::adapter::HubContext;
 use crate::adapter::delivery_result::is_refusal_status;
 
 /// Encodes deliveries for agents of this protocol.
 pub struct RegistryEncoder {
-    pub context: HubContext,
+    pub context: RegistryContext,
 }
 
 impl DeliveryEncoder for RegistryEncoder {
@@ -85,37 +85,37 @@ fn interpret_job_response(
     epoch: u32,
     answer: &Result<HttpResponse, SendError>,
 ) -> AttemptResult {
-    let done =
-        |commands| AttemptResult { status: AttemptStatus::Delivered { reply: None }, commands };
-    let Some(worker) = job.worker() else { return done(Vec::new()) };
-    let unusable =
-        |answer| done(vec![translate::report_unusable_answer(JobRef::Id(job.id), worker, answer)]);
-    match answer {
+    let delivered = AttemptStatus::Delivered { reply: None };
+    let Some(worker) = job.worker() else {
+        return AttemptResult { status: delivered, report: None };
+    };
+    let named = JobRef::Id(job.id);
+    let unusable = |silent, why| UnusableAnswer { silent, why };
+    let (status, report) = match answer {
         Ok(answer) => {
-            let verdict = match read_result(job, answer) {
-                Ok(result) => {
-                    done(vec![translate::report_result(result, JobRef::Id(job.id), worker)])
-                }
+            let report = match read_result(job, answer) {
+                Ok(result) => translate::report_result(result, named, worker),
                 Err(why) => {
-                    unusable(UnusableAnswer { silent: is_refusal_status(answer.status), why })
+                    let answer = unusable(is_refusal_status(answer.status), why);
+                    translate::report_unusable_answer(named, worker, answer)
                 }
             };
             // Whatever this job's result, an endpoint that answers 410 gets no further deliveries.
-            let arrived =
-                if answer.status == 410 { AttemptStatus::EndpointGone } else { verdict.status };
-            AttemptResult { status: arrived, ..verdict }
+            let is_gone = answer.status == 410;
+            (if is_gone { AttemptStatus::EndpointGone } else { delivered }, Some(report))
         }
         Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
-            let commands = vec![Command::MarkUnreachable { job: job.id, epoch }];
-            AttemptResult { status: AttemptStatus::Obsolete, commands }
+            let report = WorkerReport::Unreachable { job: job.id, epoch };
+            (AttemptStatus::Obsolete, Some(report))
         }
         // The worker has the job and may still answer by its callback URL until the lease ends.
-        Err(SendError::TimedOut) => done(Vec::new()),
-        Err(SendError::InvalidResponse(_)) => unusable(UnusableAnswer {
-            silent: true,
-            why: "the agent's answer could not be read".into(),
-        }),
-    }
+        Err(SendError::TimedOut) => (delivered, None),
+        Err(SendError::InvalidResponse(_)) => {
+            let answer = unusable(true, "the agent's answer could not be read".into());
+            (delivered, Some(translate::report_unusable_answer(named, worker, answer)))
+        }
+    };
+    AttemptResult { status, report }
 }
 
 /// The result in an answer, or why there is none.
@@ -153,7 +153,7 @@ fn interpret_callback_response(answer: &Result<HttpResponse, SendError>) -> Atte
             AttemptStatus::Failed("could not connect".to_owned())
         }
     };
-    AttemptResult { status: arrived, commands: Vec::new() }
+    AttemptResult { status: arrived, report: None }
 }
 
 #[cfg(test)]

@@ -87,10 +87,6 @@ impl Failure {
         Self::new(404, "NOT_FOUND", "not found, or not visible to this key")
     }
 
-    pub fn offline() -> Self {
-        from_refusal(&Refusal::Offline, RequestKind::Job)
-    }
-
     /// An invalid field, with a correct example of it.
     pub fn field(field: &str, message: impl Into<String>) -> Self {
         Malformed { field: field.to_owned(), message: message.into() }.into()

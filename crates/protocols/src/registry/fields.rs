@@ -8,12 +8,12 @@ use rialto_core::world::World;
 use uuid::Uuid;
 
 use super::ID;
+use super::RegistryContext;
 use super::errors::code_of_cause;
 use super::translate::{self, ForwardedJob};
 use super::wire::{CURRENCY, JobPost, JobStatus, PassthroughMembers};
-use crate::adapter::HubContext;
 use crate::adapter::fidelity::{
-    FieldMap, FieldParts, FindJobFuture, MessageView, NeutralRequest, Part, TracedJob,
+    FieldMap, FieldParts, FindJobFuture, JobMessages, MessageView, NeutralRequest, Part, TracedJob,
     question_member,
 };
 use crate::kit::object::ObjectWriter;
@@ -50,16 +50,16 @@ const RESULT: FieldParts = &[
 /// This protocol's field map.
 pub struct RegistryFieldMap;
 
-impl FieldMap for RegistryFieldMap {
+impl JobMessages for RegistryContext {
     fn request_sent(&self, shown: TracedJob<'_>) -> MessageView {
         let job = shown.job;
         let rest: PassthroughMembers = serde_json::from_str(&job.request.meta).unwrap_or_default();
         let named = match job.selection {
-            Selection::Direct(agent) => name(shown.context, agent),
+            Selection::Direct(agent) => name(self, agent),
             _ => None,
         };
         let orchestrator = match &job.request.requester {
-            Requester::Agent(agent) => name(shown.context, *agent),
+            Requester::Agent(agent) => name(self, *agent),
             Requester::Guest(name) => Some(name.clone()),
         };
         let known = ObjectWriter::new()
@@ -77,10 +77,9 @@ impl FieldMap for RegistryFieldMap {
     }
 
     fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
-        let TracedJob { context, job, .. } = shown;
+        let job = shown.job;
         job.worker()?;
-        let forwarded =
-            context.engine.with_world(|world| translate::forward_job(context, world, job));
+        let forwarded = self.engine.with_world(|world| translate::forward_job(self, world, job));
         Some(forwarded_side(&forwarded, job.request.origin != ID))
     }
 
@@ -96,7 +95,7 @@ impl FieldMap for RegistryFieldMap {
         let uuid = job.uuid.to_string();
         let said = ObjectWriter::new()
             .text("job_id", if job.request.origin == ID { &job.request.foreign_id } else { &uuid })
-            .maybe_text("agent_id", job.worker().and_then(|id| name(shown.context, id)).as_deref())
+            .maybe_text("agent_id", job.worker().and_then(|id| name(self, id)).as_deref())
             .text("status", status.as_str())
             .maybe_raw("output_data", report.output.as_deref())
             .raw("execution_cost", translate::format_amount(report.paid).get())
@@ -109,7 +108,7 @@ impl FieldMap for RegistryFieldMap {
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let result =
             |world: &World| serde_json::to_string(&translate::result_body(world, shown.job));
-        let body = shown.context.engine.with_world(result).ok()?;
+        let body = self.engine.with_world(result).ok()?;
         Some(MessageView::from_json(ID, body, RESULT))
     }
 
@@ -117,19 +116,16 @@ impl FieldMap for RegistryFieldMap {
         Some(question_member(ID, question))
     }
 
+    fn find_job<'a>(&'a self, _: AgentId, id: &'a str) -> FindJobFuture<'a> {
+        let wanted = JobRef::Foreign { origin: ID, id: id.to_lowercase() };
+        Box::pin(async move { self.engine.find_job(&wanted).await })
+    }
+}
+
+impl FieldMap for RegistryFieldMap {
     fn extras(&self, job: &Job) -> Option<String> {
         let rest: PassthroughMembers = serde_json::from_str(&job.request.meta).unwrap_or_default();
         (!rest.more.is_empty()).then(|| serde_json::to_string(&rest.more).ok()).flatten()
-    }
-
-    fn find_job<'a>(
-        &'a self,
-        context: &'a HubContext,
-        _: AgentId,
-        id: &'a str,
-    ) -> FindJobFuture<'a> {
-        let wanted = JobRef::Foreign { origin: ID, id: id.to_lowercase() };
-        Box::pin(async move { context.engine.find_job(&wanted).await })
     }
 
     fn read_request(
@@ -172,6 +168,6 @@ fn forwarded_side(forwarded: &ForwardedJob, bridged: bool) -> MessageView {
     if bridged { side.expand_field("/meta") } else { side }
 }
 
-fn name(context: &HubContext, agent: AgentId) -> Option<String> {
+fn name(context: &RegistryContext, agent: AgentId) -> Option<String> {
     context.engine.with_world(|world| world.alias_of(agent, ID).map(str::to_owned))
 }

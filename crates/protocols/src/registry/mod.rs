@@ -14,11 +14,11 @@ mod errors;
 #[cfg(feature = "server")]
 mod fields;
 #[cfg(feature = "server")]
-pub mod job;
-#[cfg(feature = "server")]
 mod operations;
 #[cfg(feature = "server")]
-pub mod owners;
+mod owners;
+#[cfg(feature = "server")]
+mod reputation;
 #[cfg(feature = "server")]
 mod settings;
 #[cfg(all(test, feature = "server"))]
@@ -33,23 +33,32 @@ use {
     self::errors::Failure,
     self::fields::RegistryFieldMap,
     self::operations::operations,
-    crate::adapter::fidelity::FieldMap,
+    self::reputation::PublishedScore,
+    crate::adapter::fidelity::{FieldMap, JobMessages},
     crate::adapter::idempotency::{IdempotencyResponses, idempotent_router},
     crate::adapter::operation::describe_operations,
-    crate::adapter::{EdgeError, HubContext, NewAgent, OperationInfo, ProtocolAdapter, naming},
+    crate::adapter::settings::ProtocolSettings,
+    crate::adapter::{
+        EdgeError, HubContext, NewAgent, OpenProtocol, OperationInfo, ProtocolAdapter,
+        ProtocolContext, ScoreFuture, naming,
+    },
     crate::kit::ijson::{self, Json, JsonValue},
     axum::Router,
     axum::response::{IntoResponse, Response},
+    rialto_config::Layers,
+    rialto_core::agent::AgentState,
+    rialto_core::job::Cause,
     rialto_core::refusal::Refusal,
+    rialto_engine::Engine,
     rialto_engine::delivery::DeliveryEncoder,
     rialto_engine::secret::HubSecret,
-    serde_json::value::RawValue,
+    serde_json::value::{RawValue, to_raw_value},
     std::collections::BTreeMap,
     std::sync::Arc,
 };
 
 #[cfg(feature = "server")]
-pub use settings::Settings;
+use settings::Settings;
 
 /// The protocol's id.
 pub const ID: Protocol = Protocol::new("registry");
@@ -64,27 +73,12 @@ impl ProtocolAdapter for Registry {
         ID
     }
 
-    fn routes(&self, hub_context: &HubContext) -> Router {
-        idempotent_router(operations().into_iter(), hub_context, &Registry)
-    }
-
-    fn root_routes(&self, hub_context: &HubContext) -> Router {
-        // Two protocols register at the root. The hub tells their registrations apart.
-        let rows =
-            operations().into_iter().filter(|row| row.at_root && row.info.path != "/register");
-        idempotent_router(rows, hub_context, &Registry)
+    fn read_settings(&self, layers: &mut Layers<'_>) -> Arc<dyn ProtocolSettings> {
+        Arc::new(Settings::read(layers))
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, operations())
-    }
-
-    fn delivery_encoder(&self, hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {
-        Arc::new(RegistryEncoder { context: hub_context.clone() })
-    }
-
-    fn edge_error_response(&self, _: &HubContext, error: EdgeError) -> Response {
-        errors::from_edge(error).into_response()
     }
 
     fn recognizes_registration(&self, body: &Json<'_>) -> bool {
@@ -101,17 +95,71 @@ impl ProtocolAdapter for Registry {
         Some(errors::REGISTRATION_EXAMPLE)
     }
 
-    fn field_map(&self) -> &'static dyn FieldMap {
-        &RegistryFieldMap
+    fn is_api_protocol(&self) -> bool {
+        true
+    }
+
+    fn cause_of_code(&self, code: &str) -> Cause {
+        errors::cause_of_code(code)
     }
 
     fn alias(&self, secret: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
-        let name = if taken {
-            naming::fallback_alias_uuid(secret, new.home, new.native)
-        } else {
-            naming::alias_uuid(new.home, new.native)
-        };
-        Some(name.to_string())
+        Some(naming::alias_text(secret, new, taken))
+    }
+
+    fn owner_skeletons(&self, name: &str) -> Vec<String> {
+        owners::owner_skeletons(name)
+    }
+
+    fn field_map(&self) -> &'static dyn FieldMap {
+        &RegistryFieldMap
+    }
+}
+
+/// The protocol's own state, shared by all its operations.
+#[cfg(feature = "server")]
+pub struct RegistryState {
+    pub settings: Settings,
+}
+
+/// What the operations of this protocol get.
+#[cfg(feature = "server")]
+pub type RegistryContext = ProtocolContext<RegistryState>;
+
+#[cfg(feature = "server")]
+impl OpenProtocol for RegistryState {
+    fn adapter(&self) -> &'static dyn ProtocolAdapter {
+        &Registry
+    }
+
+    fn routes(self: Arc<Self>, context: &HubContext) -> Router {
+        idempotent_router(operations().into_iter(), &ProtocolContext::new(context, self), &Registry)
+    }
+
+    fn root_routes(self: Arc<Self>, context: &HubContext) -> Router {
+        // Two protocols register at the root. The hub tells their registrations apart.
+        let rows =
+            operations().into_iter().filter(|row| row.at_root && row.info.path != "/register");
+        idempotent_router(rows, &ProtocolContext::new(context, self), &Registry)
+    }
+
+    fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        Arc::new(RegistryEncoder { context: ProtocolContext::new(context, self) })
+    }
+
+    fn edge_error_response(self: Arc<Self>, _: &HubContext, error: EdgeError) -> Response {
+        errors::from_edge(error).into_response()
+    }
+
+    fn published_score<'a>(&'a self, engine: &'a Engine, agent: &'a AgentState) -> ScoreFuture<'a> {
+        Box::pin(async move {
+            let score = PublishedScore::load(engine, agent).await?;
+            Ok(to_raw_value(&score).ok())
+        })
+    }
+
+    fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {
+        Box::new(ProtocolContext::new(context, self))
     }
 }
 

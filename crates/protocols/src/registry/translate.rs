@@ -6,14 +6,11 @@ use std::collections::BTreeMap;
 use rialto_core::agent::key::KeyHash;
 use rialto_core::agent::{Liveness, Skill};
 use rialto_core::alias::{Digest, Protocol};
-use rialto_core::command::{
-    Actor, Command, JobRef, OpenJob, Pay, Registration, ReportResult, UnfitAgent,
-};
+use rialto_core::command::{Actor, Command, JobRef, Pay, Registration, ReportResult, WorkerReport};
 use rialto_core::id::AgentId;
-use rialto_core::job::{Cause, DEFAULT_PRIORITY, Job, Policy, Selection, State};
+use rialto_core::job::{Cause, Job, Requester, State};
 use rialto_core::money::Credits;
-use rialto_core::price_step::PriceStep;
-use rialto_core::time::{Millis, Timestamp};
+use rialto_core::time::Millis;
 use rialto_core::world::World;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -21,18 +18,15 @@ use uuid::Uuid;
 
 use super::auth::callback_token;
 use super::errors::{cause_of_code, code_of_cause};
-use super::job::{JOB_LIFETIME, JobOrder, WorkerChoice, requester_name, skill_name};
 use super::wire::{
     CURRENCY, DECIMALS, JobPost, JobStatus, PassthroughMembers, RegisterBody, ResultPost,
     SkillOffer, TransferPost,
 };
-use super::{ID, Settings};
+use super::{ID, RegistryContext};
+use crate::adapter::open_job::{JobRequest, WorkerChoice, requester_name, skill_name};
 use crate::adapter::question_view::QuestionView;
-use crate::adapter::{HubContext, bridge, fidelity};
+use crate::adapter::{bridge, fidelity};
 use crate::kit::{raw_json, rfc3339};
-
-/// Amounts here have two decimals.
-const PRICE_STEP: PriceStep = PriceStep { decimals: 2, minimum: Credits::ZERO };
 
 pub fn register_agent(
     wire: RegisterBody,
@@ -85,76 +79,33 @@ fn skill(offer: SkillOffer) -> Skill {
     }
 }
 
-/// Ids that only the hub can generate.
-#[derive(Clone, Copy, Debug)]
-pub struct GeneratedIds {
-    pub uuid: Uuid,
-    pub job_id: Uuid,
-}
-
-pub fn open_job(
-    order: JobOrder,
-    fresh: GeneratedIds,
-    unfit: Vec<UnfitAgent>,
-    settings: &Settings,
-    now: Timestamp,
-) -> Command {
-    let JobOrder { request: wire, requester, worker, preferences: wishes } = order;
-    let by_hub = worker.is_none() && wishes.choice != WorkerChoice::Offers;
-    let choice = match wishes.choice {
-        WorkerChoice::Best => Selection::BestReputation,
-        WorkerChoice::Cheapest => Selection::Cheapest,
-        WorkerChoice::Offers => Selection::Offers,
-    };
-    Command::OpenJob(Box::new(OpenJob {
-        uuid: fresh.uuid,
-        origin: ID,
-        foreign_id: wire.job_id.unwrap_or(fresh.job_id).to_string(),
-        content: content(&wire, worker),
+/// A request for work in the hub's form.
+pub fn job_request(wire: JobPost, requester: Requester, worker: Option<AgentId>) -> JobRequest {
+    JobRequest {
+        id: wire.job_id,
         requester,
+        worker,
+        choice: WorkerChoice::Best,
         skill: wire.skill_name,
-        alternative_skills: Vec::new(),
         input: wire.input_data,
         budget: wire.budget,
-        price_step: PRICE_STEP,
-        unfit_agents: unfit,
-        selection: worker.map_or(choice, Selection::Direct),
-        policy: Policy {
-            next_when_unreachable: by_hub,
-            next_when_declined: by_hub,
-            next_when_failed: false,
-            queue_unmatched: false,
-            requester_waits: wishes.requester_waits,
-            ..Policy::default()
-        },
-        deadline: wishes.deadline.unwrap_or(now.plus(JOB_LIFETIME)),
-        lease: settings.lease,
-        wanted_by: None,
-        priority: DEFAULT_PRIORITY,
         callback: wire.callback_url,
-        input_error: None,
+        deadline: None,
+        requester_waits: false,
         meta: serde_json::to_string(&wire.passthrough).unwrap_or_default(),
-        hops: 0,
-        request_id: None,
-    }))
-}
-
-/// The digest of the request and its worker: a worker named in the path counts like one in the
-/// body.
-fn content(wire: &JobPost, worker: Option<AgentId>) -> Digest {
-    let worker = worker.map_or(0, |worker| worker.0).to_be_bytes();
-    Digest::of(&[&wire.content.0, &worker])
+        content: wire.content,
+    }
 }
 
 /// A worker's result of a job, whichever way it came.
-pub fn report_result(wire: ResultPost, job: JobRef, by: AgentId) -> Command {
+pub fn report_result(wire: ResultPost, job: JobRef, by: AgentId) -> WorkerReport {
     if wire.status == JobStatus::Pending {
-        return Command::Start { job, by };
+        return WorkerReport::Started { job, by };
     }
     let ok = wire.status == JobStatus::Success;
     let silent = "the agent reported a failure";
     let warned = !wire.warnings.is_empty();
-    Command::ReportResult(Box::new(ReportResult {
+    WorkerReport::Result(Box::new(ReportResult {
         job,
         by,
         epoch: None,
@@ -182,9 +133,9 @@ pub struct UnusableAnswer {
 
 /// An answer without a result: the job failed. It counts against the worker only if the answer is
 /// about the work.
-pub fn report_unusable_answer(job: JobRef, by: AgentId, answer: UnusableAnswer) -> Command {
+pub fn report_unusable_answer(job: JobRef, by: AgentId, answer: UnusableAnswer) -> WorkerReport {
     let UnusableAnswer { silent, why } = answer;
-    Command::ReportResult(Box::new(ReportResult {
+    WorkerReport::Result(Box::new(ReportResult {
         job,
         by,
         epoch: None,
@@ -313,7 +264,7 @@ pub struct ForwardedJob {
     pub more: BTreeMap<String, Box<RawValue>>,
 }
 
-pub fn forward_job(context: &HubContext, world: &World, job: &Job) -> ForwardedJob {
+pub fn forward_job(context: &RegistryContext, world: &World, job: &Job) -> ForwardedJob {
     let native = job.request.origin == ID;
     let agreed = job.assignment.map_or(job.payment.budget, |turn| turn.price);
     // What another protocol stores there is not for this one's agents, except members that protocol
@@ -329,7 +280,7 @@ pub fn forward_job(context: &HubContext, world: &World, job: &Job) -> ForwardedJ
     ForwardedJob {
         // A requester of another protocol keeps its own id; the worker sees the hub's.
         job_id: if native { job.request.foreign_id.clone() } else { job.uuid.to_string() },
-        orchestrator_id: requester_name(world, job),
+        orchestrator_id: requester_name(world, job, ID),
         skill_name: skill_name(world, job),
         input_data: raw_json::verbatim(&job.request.input),
         budget: format_amount(if native { job.payment.budget } else { agreed }),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::kit::canonical::{job_digest, write_canonical};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, Json, JsonValue};
 use crate::kit::name::check_name;
@@ -251,55 +252,25 @@ impl JobPost {
         let agent_id = f.uuid("agent_id")?;
         f.time("timestamp_utc")?;
         let mut more = BTreeMap::new();
-        let mut said = Vec::new();
+        let mut other = Vec::new();
         for (name, value) in unknown(&json) {
             more.insert(name.to_owned(), raw_json::verbatim(value.raw()));
-            said.extend(name.as_bytes());
-            write_canonical(value, &mut said);
+            other.extend(name.as_bytes());
+            write_canonical(value, &mut other);
         }
-        let rest =
+        let passthrough =
             PassthroughMembers { timestamp_utc: f.text("timestamp_utc")?.map(str::to_owned), more };
-        let plain = Self::minimal(skill_name, input, budget, callback_url, &said);
         Ok(Self {
             job_id: f.uuid("job_id")?,
             orchestrator_id,
             agent_id,
-            passthrough: rest,
-            ..plain
-        })
-    }
-
-    /// A job with only the required members; `said` is anything else that distinguishes it from
-    /// other jobs.
-    pub fn minimal(
-        skill_name: String,
-        input: Option<&Json<'_>>,
-        budget: Credits,
-        callback_url: Option<&str>,
-        said: &[u8],
-    ) -> Self {
-        let mut meaning = Vec::new();
-        if let Some(input) = input {
-            write_canonical(input, &mut meaning);
-        }
-        let content = Digest::of(&[
-            skill_name.as_bytes(),
-            &meaning,
-            said,
-            &budget.micros().to_be_bytes(),
-            callback_url.unwrap_or_default().as_bytes(),
-        ]);
-        Self {
-            job_id: None,
-            orchestrator_id: None,
-            agent_id: None,
+            content: job_digest(&skill_name, input, budget, callback_url, &other),
             skill_name,
             input_data: input.map_or("{}", Json::raw).to_owned(),
             budget,
             callback_url: callback_url.map(str::to_owned),
-            passthrough: PassthroughMembers::default(),
-            content,
-        }
+            passthrough,
+        })
     }
 }
 
@@ -404,35 +375,6 @@ impl TransferPost {
         ]);
         let transfer_id = f.uuid("transfer_id")?;
         Ok(Self { transfer_id, from_owner, to_owner, amount, job_id, content })
-    }
-}
-
-/// Writes the canonical bytes of a value: independent of spacing, member order and escapes.
-pub fn write_canonical(json: &Json<'_>, out: &mut Vec<u8>) {
-    let mut text = |tag: u8, text: &str| {
-        out.push(tag);
-        out.extend((text.len() as u64).to_be_bytes());
-        out.extend(text.as_bytes());
-    };
-    match json.value() {
-        JsonValue::Null => text(b'n', ""),
-        JsonValue::Bool(flag) => text(b'b', if *flag { "1" } else { "" }),
-        JsonValue::Number(digits) => text(b'd', digits),
-        JsonValue::String(words) => text(b't', words),
-        JsonValue::Array(items) => {
-            text(b'l', &items.len().to_string());
-            items.iter().for_each(|item| write_canonical(item, out));
-        }
-        JsonValue::Object(members) => {
-            text(b'o', &members.len().to_string());
-            let mut sorted: Vec<_> = members.iter().collect();
-            sorted.sort_by(|a, b| a.0.cmp(&b.0));
-            for (name, value) in sorted {
-                out.extend((name.len() as u64).to_be_bytes());
-                out.extend(name.as_bytes());
-                write_canonical(value, out);
-            }
-        }
     }
 }
 

@@ -12,11 +12,12 @@ use rialto_core::world::World;
 use rialto_engine::keys::{Key, parse_bearer};
 use rialto_engine::{Engine, Idempotency};
 
+use super::RelayContext;
 use super::errors::{self, ErrorResponse, error_response};
 use super::{BODY_MAX, Code, Failure, ID};
 use crate::adapter::caller::Caller;
 use crate::adapter::idempotency::RequestIdempotency;
-use crate::adapter::{HubContext, RequestHead, body};
+use crate::adapter::{RequestHead, body};
 
 /// Any caller, with a valid key or none.
 #[derive(Clone, Copy, Debug)]
@@ -56,18 +57,18 @@ pub struct BodyBytes(pub Bytes);
 pub struct PathParam(pub String);
 
 /// A message refused because of its key gets the same form as any rejected message.
-fn refuse_at(context: &HubContext, parts: &Parts, failure: Failure) -> ErrorResponse {
+fn refuse_at(context: &RelayContext, parts: &Parts, failure: Failure) -> ErrorResponse {
     let refused = error_response(context, failure);
     let is_message = parts.uri.path().trim_start_matches("/relay") == "/messages";
     if is_message { refused.into_rejected_message() } else { refused }
 }
 
-impl FromRequestParts<HubContext> for OptionalCaller {
+impl FromRequestParts<RelayContext> for OptionalCaller {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &RelayContext,
     ) -> Result<Self, ErrorResponse> {
         let caller = Caller::authenticate(&context.engine, &parts.headers, &parts.extensions);
         let caller =
@@ -77,12 +78,12 @@ impl FromRequestParts<HubContext> for OptionalCaller {
     }
 }
 
-impl FromRequestParts<HubContext> for AgentOrOperator {
+impl FromRequestParts<RelayContext> for AgentOrOperator {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &RelayContext,
     ) -> Result<Self, ErrorResponse> {
         let OptionalCaller { caller, idempotency: once } =
             OptionalCaller::from_request_parts(parts, context).await?;
@@ -98,7 +99,7 @@ impl FromRequestParts<HubContext> for AgentOrOperator {
 
 impl AgentOrOperator {
     /// The caller of a request without an idempotency key.
-    pub fn from_headers(context: &HubContext, head: &RequestHead) -> Result<Self, ErrorResponse> {
+    pub fn from_headers(context: &RelayContext, head: &RequestHead) -> Result<Self, ErrorResponse> {
         let agent = match Caller::authenticate(&context.engine, &head.headers, &head.extensions) {
             Ok(Caller::Agent(id)) => Some(id),
             Ok(Caller::Operator) => None,
@@ -111,12 +112,12 @@ impl AgentOrOperator {
     }
 }
 
-impl FromRequestParts<HubContext> for AgentCaller {
+impl FromRequestParts<RelayContext> for AgentCaller {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &RelayContext,
     ) -> Result<Self, ErrorResponse> {
         let AgentOrOperator { agent, once } =
             AgentOrOperator::from_request_parts(parts, context).await?;
@@ -126,12 +127,12 @@ impl FromRequestParts<HubContext> for AgentCaller {
     }
 }
 
-impl FromRequestParts<HubContext> for OperatorCaller {
+impl FromRequestParts<RelayContext> for OperatorCaller {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &RelayContext,
     ) -> Result<Self, ErrorResponse> {
         let AgentOrOperator { agent, once } =
             AgentOrOperator::from_request_parts(parts, context).await?;
@@ -143,12 +144,12 @@ impl FromRequestParts<HubContext> for OperatorCaller {
     }
 }
 
-impl FromRequestParts<HubContext> for PresentedKey {
+impl FromRequestParts<RelayContext> for PresentedKey {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        _: &HubContext,
+        _: &RelayContext,
     ) -> Result<Self, Self::Rejection> {
         Ok(Self(key(&parts.headers)))
     }
@@ -158,12 +159,12 @@ fn key(headers: &HeaderMap) -> Option<Key> {
     headers.get(AUTHORIZATION)?.to_str().ok().and_then(parse_bearer).and_then(Key::parse)
 }
 
-impl FromRequestParts<HubContext> for PathParam {
+impl FromRequestParts<RelayContext> for PathParam {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &RelayContext,
     ) -> Result<Self, Self::Rejection> {
         // A path that is not valid UTF-8 names nothing.
         let name = Path::<String>::from_request_parts(parts, context).await;
@@ -171,12 +172,12 @@ impl FromRequestParts<HubContext> for PathParam {
     }
 }
 
-impl FromRequest<HubContext> for BodyBytes {
+impl FromRequest<RelayContext> for BodyBytes {
     type Rejection = ErrorResponse;
 
     async fn from_request(
         request: Request<Body>,
-        context: &HubContext,
+        context: &RelayContext,
     ) -> Result<Self, ErrorResponse> {
         let (parts, body) = request.into_parts();
         let limit = context.body_limit.min(BODY_MAX);

@@ -7,10 +7,11 @@ use rialto_core::refusal::{Refusal, Retry};
 use rialto_core::time::Timestamp;
 use rialto_engine::Failure as EngineFailure;
 
+use super::RelayContext;
 use super::wire::response::REJECTED;
 use super::{Code, Failure, InvalidBody};
+use crate::adapter::EdgeError;
 use crate::adapter::caller::KeyRejection;
-use crate::adapter::{EdgeError, HubContext};
 use crate::kit::fields::Malformed;
 
 /// A JSON response.
@@ -64,17 +65,17 @@ impl IntoResponse for ErrorResponse {
 pub type HandlerResult = Result<Response, ErrorResponse>;
 
 /// An error response with the current time.
-pub fn error_response(context: &HubContext, failure: impl Into<Failure>) -> ErrorResponse {
+pub fn error_response(context: &RelayContext, failure: impl Into<Failure>) -> ErrorResponse {
     ErrorResponse::new(failure, context.engine.now())
 }
 
 /// An engine failure as an error response.
-pub fn engine_error(context: &HubContext, failure: EngineFailure) -> ErrorResponse {
+pub fn engine_error(context: &RelayContext, failure: EngineFailure) -> ErrorResponse {
     error_response(context, from_engine(failure))
 }
 
 /// An error in a body or a query.
-pub fn malformed_error(context: &HubContext, bad: Malformed) -> ErrorResponse {
+pub fn malformed_error(context: &RelayContext, bad: Malformed) -> ErrorResponse {
     error_response(context, InvalidBody::from(bad))
 }
 

@@ -7,18 +7,18 @@ use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::job::{Cause, Job, Question, Requester};
 use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::time::Timestamp;
-use rialto_core::world::World;
 use rialto_engine::run::JobRole;
 use uuid::Uuid;
 
+use super::RelayContext;
 use super::wire::envelope::write_annotated_receive_body;
 use super::wire::inbox::Annotations;
 use super::wire::work::{MESSAGE_SKILL, WorkTerms, json_as_text};
 use super::{Envelope, ID, VERSION, translate};
 use crate::adapter::HubContext;
 use crate::adapter::fidelity::{
-    Field, FieldMap, FieldParts, FindJobFuture, MessageView, NeutralRequest, Part, TracedJob,
-    read_fields,
+    Field, FieldMap, FieldParts, FindJobFuture, JobMessages, MessageView, NeutralRequest, Part,
+    TracedJob, read_fields,
 };
 use crate::kit::ijson::{self, Json};
 use crate::kit::object::ObjectWriter;
@@ -93,7 +93,7 @@ const ENVELOPE: &str = "/envelope";
 /// This protocol's field map.
 pub struct RelayFieldMap;
 
-impl FieldMap for RelayFieldMap {
+impl JobMessages for RelayContext {
     fn request_sent(&self, shown: TracedJob<'_>) -> MessageView {
         asked(&shown.job.request.meta)
     }
@@ -101,13 +101,13 @@ impl FieldMap for RelayFieldMap {
     fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let job = shown.job;
         let news = NoticeKind::Assigned { job: job.id, epoch: job.epoch };
-        let given = worded(shown, job.worker()?, news)?;
+        let given = job_message(self, job, job.worker()?, news)?;
         let side = MessageView::from_json(ID, given, GIVEN);
         Some(if job.request.origin == ID { side } else { side.expand_field("/meta") })
     }
 
     fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {
-        let TracedJob { context, job, .. } = shown;
+        let job = shown.job;
         let report = job.result.as_ref()?;
         let said = match (&report.output, report.cause) {
             (Some(output), None) => json_as_text(output),
@@ -116,9 +116,8 @@ impl FieldMap for RelayFieldMap {
             }
             (_, Some(_)) => translate::error_text(report.text.as_deref().unwrap_or_default()),
         };
-        let sender = context
-            .engine
-            .with_world(|world| translate::address_of(world, job.worker()).into_owned());
+        let sender =
+            self.engine.with_world(|world| translate::address_of(world, job.worker()).into_owned());
         let envelope = ObjectWriter::new()
             .text("chorus_version", VERSION)
             .text("sender_id", &sender)
@@ -131,8 +130,8 @@ impl FieldMap for RelayFieldMap {
         let job = shown.job;
         let Requester::Agent(reader) = job.request.requester else { return None };
         let ok = job.result.as_ref().is_some_and(|report| report.ok);
-        let told = worded(shown, reader, NoticeKind::Ended { job: job.id })?;
-        Some(as_result(MessageView::from_json(ID, told, TOLD), ok))
+        let received = job_message(self, job, reader, NoticeKind::Ended { job: job.id })?;
+        Some(as_result(MessageView::from_json(ID, received, TOLD), ok))
     }
 
     fn question_received(&self, job: &Job, question: &Question) -> Option<MessageView> {
@@ -142,30 +141,20 @@ impl FieldMap for RelayFieldMap {
             .text("conversation_id", &id)
             .finish();
         let annotations = Annotations { question: true, ..Annotations::default() };
-        let told = annotated(&envelope, &annotations);
-        Some(MessageView::from_json(ID, told, ASKED_BACK))
+        let message = annotated(&envelope, &annotations);
+        Some(MessageView::from_json(ID, message, ASKED_BACK))
     }
 
-    fn extras(&self, job: &Job) -> Option<String> {
-        asked(&job.request.meta).extras()
-    }
-
-    fn find_job<'a>(
-        &'a self,
-        context: &'a HubContext,
-        by: AgentId,
-        id: &'a str,
-    ) -> FindJobFuture<'a> {
+    fn find_job<'a>(&'a self, by: AgentId, id: &'a str) -> FindJobFuture<'a> {
         Box::pin(async move {
             let wanted = JobRef::Foreign { origin: ID, id: id.to_owned() };
-            let named = context.engine.find_job(&wanted).await?;
+            let named = self.engine.find_job(&wanted).await?;
             let is_it = |job: &&Arc<Job>| {
                 job.request.origin == ID
                     && asked(&job.request.meta).text(Part::Conversation).as_deref() == Some(id)
             };
             let live = || {
-                context
-                    .engine
+                self.engine
                     .with_world(|world| world.jobs_requested_by(by).filter(is_it).last().cloned())
             };
             if let Some(job) = named.or_else(live) {
@@ -173,10 +162,16 @@ impl FieldMap for RelayFieldMap {
             }
             // Ended conversations are found by the jobs of the agent that started them, newest
             // first.
-            let last = context.engine.with_world(|world| world.agent_state(by)?.last_requested);
-            let ended = context.engine.jobs_of(JobRole::Requester, last, ENDED_MAX).await?;
+            let last = self.engine.with_world(|world| world.agent_state(by)?.last_requested);
+            let ended = self.engine.jobs_of(JobRole::Requester, last, ENDED_MAX).await?;
             Ok(ended.rows.iter().find(is_it).cloned())
         })
+    }
+}
+
+impl FieldMap for RelayFieldMap {
+    fn extras(&self, job: &Job) -> Option<String> {
+        asked(&job.request.meta).extras()
     }
 
     fn read_request(
@@ -221,13 +216,17 @@ impl FieldMap for RelayFieldMap {
 }
 
 /// What a reader is sent about a job. The text is the same at any time.
-fn worded(shown: TracedJob<'_>, reader: AgentId, news: NoticeKind) -> Option<String> {
-    let TracedJob { context, job, .. } = shown;
+fn job_message(
+    context: &HubContext,
+    job: &Job,
+    reader: AgentId,
+    news: NoticeKind,
+) -> Option<String> {
     let at = job.assignment.map_or(job.request.opened_at, |turn| turn.since);
     let notice = Notice { id: NoticeId(0), to: Some(reader), position: 0, before: None, at, news };
-    let worded = |world: &World| translate::job_envelope(world, &notice, job);
-    let worded = context.engine.with_world(worded)?;
-    Some(annotated(&worded.envelope, &worded.annotations))
+    let message =
+        context.engine.with_world(|world| translate::job_envelope(world, &notice, job))?;
+    Some(annotated(&message.envelope, &message.annotations))
 }
 
 /// An envelope and its annotations, as an endpoint gets them.

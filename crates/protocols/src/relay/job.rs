@@ -9,10 +9,11 @@ use rialto_core::agent::Agent;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
 use rialto_core::command::{
-    AnswerQuestion, AskQuestion, Command, JobRef, OpenJob, ReportResult, UnfitAgent,
+    AnswerQuestion, AskQuestion, Command, JobRef, OpenJob, ReportResult, UnfitAgent, WorkerReport,
 };
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, DEFAULT_PRIORITY, Job, Policy, Requester, Selection, State};
+use rialto_core::job::{NamedWorker, Queueing, RequesterOptions};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::refusal::Refusal;
@@ -22,31 +23,34 @@ use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
+use super::RelayContext;
 use super::auth::AgentOrOperator;
 use super::errors::{
     self, ErrorResponse, HandlerResult, engine_error, error_response, json_response, with_turn_hint,
 };
+use super::settings::FailedStatus;
 use super::translate::{self, error_text};
 use super::wire::reply::{self, Reply, ReplyStatus};
 use super::wire::response::{success_response, success_response_with};
 use super::wire::send::SendRequest;
 use super::wire::work::WorkTerms;
 use super::{Code, DeliveryOutcome, DeliveryReport, Envelope, Failure, ID, InvalidBody};
-use crate::adapter::HubContext;
 use crate::adapter::delivery_result::is_refusal_status;
 use crate::adapter::input_check::{self, InputCheck};
+use crate::adapter::open_job::set_job_header;
 use crate::adapter::question_view::check_answer;
 use crate::kit::ijson;
 use crate::kit::object::ObjectWriter;
 
-/// The header with the id of the job that an answer is about (B18).
-const JOB_HEADER: &str = "rialto-job";
+/// How long an agent of another protocol may stay silent about a job, and how long a job lives,
+/// unless the operator sets it.
+const LEASE: Millis = Millis::minutes(10);
 /// The minimum number of decimals of an amount in a sentence.
 const DECIMALS: usize = 2;
 
 /// Opens a job for a message to an agent of another protocol; `None` if it is only a message.
 pub async fn open_job(
-    context: &HubContext,
+    context: &RelayContext,
     by: AgentOrOperator,
     from: AgentId,
     worker: &Arc<Agent>,
@@ -76,7 +80,7 @@ fn operator_hires_nobody() -> Failure {
 
 /// A job to be opened for a worker.
 struct JobOrder<'o> {
-    context: &'o HubContext,
+    context: &'o RelayContext,
     from: AgentId,
     worker: &'o Arc<Agent>,
     skill: &'o str,
@@ -131,7 +135,7 @@ impl JobOrder<'_> {
 
     fn open(&self, input: String, unfit: Vec<UnfitAgent>, may_wait: bool) -> Command {
         let (context, envelope) = (self.context, &self.send.envelope);
-        let (now, lease) = (context.engine.now(), context.relay.settings.lease);
+        let (now, lease) = (context.engine.now(), context.settings.lease_or(LEASE));
         let uuid = context.engine.random().new_uuid();
         let away = context.engine.with_world(|world| !world.is_online(self.worker.id, now));
         Command::OpenJob(Box::new(OpenJob {
@@ -149,10 +153,16 @@ impl JobOrder<'_> {
             unfit_agents: unfit,
             // The sender is notified of the end in any case, so it can be answered at once.
             policy: Policy {
-                presence_first: true,
-                queue_unmatched: away && may_wait,
                 // A refusal is sent at once, without the delay.
-                not_before: self.delay.filter(|_| may_wait).map(|delay| now.plus(delay)),
+                requester: RequesterOptions {
+                    answered_at_once: true,
+                    ..RequesterOptions::default()
+                },
+                queueing: Queueing { when_unmatched: away && may_wait, ..Queueing::default() },
+                named_worker: NamedWorker {
+                    not_before: self.delay.filter(|_| may_wait).map(|delay| now.plus(delay)),
+                    ..NamedWorker::default()
+                },
                 ..Policy::default()
             },
             deadline: now.plus(lease),
@@ -235,38 +245,35 @@ fn no_such_skill(worker: &Agent, skill: &str) -> String {
 
 /// The response to the sender of a message that is work; its trace id is the job's id.
 pub fn job_response(
-    context: &HubContext,
+    context: &RelayContext,
     job: Uuid,
     outcome: DeliveryOutcome<'_>,
     repeated: bool,
     loop_guard: bool,
 ) -> Response {
-    context.relay.delivery_counts.count(&outcome);
+    context.state.delivery_counts.count(&outcome);
     let trace_id = job.to_string();
     let delivery = DeliveryReport { outcome, trace_id: &trace_id, loop_guard };
     let body = success_response_with(context.engine.now(), delivery.size_hint(), |out| {
         delivery.write(out)
     });
     let mut answer = json_response(delivery.status(), body);
-    let headers = answer.headers_mut();
-    if let Ok(id) = HeaderValue::from_str(&trace_id) {
-        headers.insert(JOB_HEADER, id);
-    }
+    set_job_header(&mut answer, job);
     if repeated {
-        headers.insert("idempotency-replayed", HeaderValue::from_static("true"));
+        answer.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
     }
     answer
 }
 
 /// The agent's refusal, written for it: nothing was stored (docs/requirements.md, section 6).
-fn answered_no(context: &HubContext, detail: &str) -> Response {
+fn answered_no(context: &RelayContext, detail: &str) -> Response {
     let reply = error_text(detail);
     // Clients read a trace id from every 200; this one cannot be looked up.
     let trace = context.engine.random().new_uuid();
     let data =
         format!(r#"{{"delivery":"rejected","receiver_response":{reply},"trace_id":"{trace}"}}"#);
     let now = context.engine.now();
-    if !context.relay.settings.failed_is_error {
+    if context.state.settings.failed_status == FailedStatus::Ok {
         return json_response(200, success_response(&data, now));
     }
     let failure = Failure::new(Code::AdaptationFailed, detail.to_owned());
@@ -298,7 +305,7 @@ pub fn is_for_requester(job: &Job, to: Option<AgentId>) -> bool {
 /// Takes an envelope as a worker's report: its next message to the requester in that conversation is
 /// the result (X10), unless it is marked as a question.
 pub async fn take_report(
-    context: &HubContext,
+    context: &RelayContext,
     by: AgentOrOperator,
     worker: AgentId,
     job: &Job,
@@ -323,12 +330,12 @@ pub async fn take_report(
         Some(error) => report_failure(job, worker, &error),
         None => succeeded(job, worker, envelope),
     };
-    run(context, by, job, order).await
+    run(context, by, job, order.into()).await
 }
 
 /// Runs a command about a job of this conversation, and answers the sender of its message.
 async fn run(
-    context: &HubContext,
+    context: &RelayContext,
     by: AgentOrOperator,
     job: &Job,
     command: Command,
@@ -350,7 +357,7 @@ async fn run(
 /// worker in the conversation of the job. The same message again is a repeat. `None` if there is no
 /// such question.
 pub async fn answer_question(
-    context: &HubContext,
+    context: &RelayContext,
     by: AgentOrOperator,
     from: AgentId,
     to: AgentId,
@@ -389,9 +396,9 @@ fn over(is: &State) -> Failure {
     }
 }
 
-fn succeeded(job: &Job, by: AgentId, envelope: &Envelope<'_>) -> Command {
+fn succeeded(job: &Job, by: AgentId, envelope: &Envelope<'_>) -> WorkerReport {
     let output = ObjectWriter::new().text("text", envelope.original_text).finish();
-    Command::ReportResult(Box::new(ReportResult {
+    WorkerReport::Result(Box::new(ReportResult {
         ok: true,
         output: Some(output),
         ..report(job, by, Digest::of(&[envelope.raw().as_bytes()]))
@@ -441,16 +448,16 @@ impl WorkerError {
 
 /// A worker that could not read the work, or did not accept it, has not failed; everything else is
 /// a failure (B16). Its own text is kept (B7).
-pub fn report_failure(job: &Job, by: AgentId, said: &WorkerError) -> Command {
+pub fn report_failure(job: &Job, by: AgentId, said: &WorkerError) -> WorkerReport {
     let refused = said.refused;
     // The next worker gets it at once, and this one's text is not passed on.
-    if refused && job.policy.next_when_declined {
-        return Command::Decline { job: JobRef::Id(job.id), by, epoch: None, reason: None };
+    if refused && job.policy.reassignment.when_declined {
+        return WorkerReport::Declined { job: JobRef::Id(job.id), by };
     }
     let text = [said.detail.as_str(), &said.code].into_iter().find(|text| !text.is_empty());
     let text = text.unwrap_or("the agent could not complete the job").to_owned();
     let cause = if refused { Cause::Policy } else { Cause::Execution };
-    Command::ReportResult(Box::new(ReportResult {
+    WorkerReport::Result(Box::new(ReportResult {
         ok: false,
         cause: Some(cause),
         text: Some(text),

@@ -19,11 +19,11 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
+use super::RelayContext;
 use super::delivery::{OutgoingEnvelope, held_until, is_expired};
 use super::wire::inbox::MessageFlags;
 use super::wire::response::write_json_string;
 use super::{ID, translate};
-use crate::adapter::HubContext;
 use crate::kit::rfc3339;
 
 /// Where a message is.
@@ -68,7 +68,7 @@ impl MessageState {
 
 /// Whether a reader of the receiver's inbox has the message or will get it next. An open inbox
 /// stream counts, because the sender is told so: what was handed to it is recorded later.
-pub fn is_handed_over(context: &HubContext, notice: &Notice) -> bool {
+pub fn is_handed_over(context: &RelayContext, notice: &Notice) -> bool {
     let engine = &context.engine;
     let is_held = || held_until(&notice.news, notice.at, engine.now()).is_some();
     notice.to.is_some_and(|to| {
@@ -113,7 +113,7 @@ pub fn derive_state(
 }
 
 /// The state of a message of the relay.
-pub async fn message_state(context: &HubContext, id: NoticeId) -> Result<MessageState, Failure> {
+pub async fn message_state(context: &RelayContext, id: NoticeId) -> Result<MessageState, Failure> {
     let Some(Row::Notice(notice)) = context.engine.load_row(RowKey::Notice(id)).await? else {
         return Err(Failure::Fault);
     };
@@ -136,7 +136,7 @@ pub struct StoredMessage {
 
 /// The message with this id, if it is one of the relay's.
 pub async fn load_message(
-    context: &HubContext,
+    context: &RelayContext,
     id: NoticeId,
 ) -> Result<Option<StoredMessage>, Failure> {
     let Some(Row::Notice(notice)) = context.engine.load_row(RowKey::Notice(id)).await? else {
@@ -165,8 +165,8 @@ impl StoredMessage {
 
     /// Whether the hub stopped before the first call of the receiver's endpoint ended. The retry
     /// schedule would call again, but a repeated request need not wait for that.
-    pub fn lost_first_attempt(&self, context: &HubContext) -> bool {
-        let up = i64::try_from(context.relay.started.elapsed().as_millis()).unwrap_or(i64::MAX);
+    pub fn lost_first_attempt(&self, context: &RelayContext) -> bool {
+        let up = i64::try_from(context.state.started.elapsed().as_millis()).unwrap_or(i64::MAX);
         context.engine.now().since(self.notice.at) > Millis(up)
             && context.engine.with_world(|world| {
                 world.delivery(self.notice.id).is_some_and(|push| push.attempts == 0)
@@ -184,7 +184,7 @@ impl StoredMessage {
     pub fn write(
         &self,
         out: &mut Vec<u8>,
-        context: &HubContext,
+        context: &RelayContext,
         trace_id: &str,
         state: &MessageState,
     ) {

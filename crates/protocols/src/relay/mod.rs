@@ -31,7 +31,7 @@ mod translate;
 mod tests;
 
 #[cfg(feature = "server")]
-pub use settings::Settings;
+use settings::Settings;
 pub use wire::a2a::EnvelopeFormat;
 pub use wire::address::{Address, BadAddress};
 pub use wire::agent_card::AgentCard;
@@ -42,11 +42,13 @@ pub use wire::response::{DeliveryOutcome, DeliveryReport, Failure};
 use rialto_core::alias::Protocol;
 #[cfg(feature = "server")]
 use {
-    crate::adapter::fidelity::FieldMap,
+    crate::adapter::fidelity::{FieldMap, JobMessages},
     crate::adapter::idempotency::{self, IdempotencyResponses, idempotent_router},
     crate::adapter::operation::describe_operations,
+    crate::adapter::settings::ProtocolSettings,
     crate::adapter::{
-        EdgeError, FastRoute, HubContext, NewAgent, OperationInfo, ProtocolAdapter, naming,
+        EdgeError, FastRoute, HubContext, NewAgent, OpenProtocol, OperationInfo, ProtocolAdapter,
+        ProtocolContext, naming,
     },
     crate::kit::ijson::{self, Json, JsonValue},
     axum::Router,
@@ -58,10 +60,12 @@ use {
     loop_guard::LoopGuard,
     message::TraceIds,
     operations::{messages, operations},
+    rialto_config::Layers,
     rialto_core::notice::Notice,
     rialto_core::refusal::Refusal,
     rialto_core::time::Timestamp,
     rialto_engine::delivery::DeliveryEncoder,
+    rialto_engine::keys::KeyPrefix,
     rialto_engine::secret::HubSecret,
     std::sync::Arc,
     std::sync::atomic::{AtomicU64, Ordering},
@@ -73,6 +77,9 @@ use {
 pub const ID: Protocol = Protocol::new("relay");
 /// The version of envelopes and of the transport.
 pub const VERSION: &str = "0.4";
+/// What the keys of its agents begin with.
+#[cfg(feature = "server")]
+const KEY_PREFIX: KeyPrefix = KeyPrefix::new(*b"ca_");
 /// The longest body (R87).
 #[cfg(feature = "server")]
 const BODY_MAX: usize = 65_536;
@@ -91,27 +98,12 @@ impl ProtocolAdapter for Relay {
         ID
     }
 
-    fn routes(&self, hub_context: &HubContext) -> Router {
-        idempotent_router(operations().into_iter(), hub_context, &Relay)
-    }
-
-    fn root_routes(&self, hub_context: &HubContext) -> Router {
-        // Two protocols register at the root. The hub tells their registrations apart.
-        let rows =
-            operations().into_iter().filter(|row| row.at_root && row.info.path != "/register");
-        idempotent_router(rows, hub_context, &Relay)
+    fn read_settings(&self, layers: &mut Layers<'_>) -> Arc<dyn ProtocolSettings> {
+        Arc::new(Settings::read(layers))
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
         describe_operations(ID, operations())
-    }
-
-    fn delivery_encoder(&self, hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {
-        Arc::new(RelayEncoder { context: hub_context.clone() })
-    }
-
-    fn edge_error_response(&self, hub_context: &HubContext, error: EdgeError) -> Response {
-        ErrorResponse::new(errors::from_edge(&error), hub_context.engine.now()).into_response()
     }
 
     fn held_until(&self, notice: &Notice, now: Timestamp) -> Option<Timestamp> {
@@ -141,16 +133,6 @@ impl ProtocolAdapter for Relay {
 
     fn body_limit(&self, general: usize) -> usize {
         general.min(BODY_MAX)
-    }
-
-    fn fast_routes(&self) -> &'static [FastRoute] {
-        const UNLESS: &[&str] = &[idempotency::HEADER];
-        &[FastRoute {
-            method: "POST",
-            path: "/messages",
-            excluded_headers: UNLESS,
-            handler: messages::send_message_fast,
-        }]
     }
 
     fn handles_unknown_paths(&self) -> bool {
@@ -244,6 +226,52 @@ impl RelayState {
             delivery_counts: DeliveryCounts::default(),
             started: Instant::now(),
         }
+    }
+}
+
+/// What the operations of this protocol get.
+#[cfg(feature = "server")]
+pub type RelayContext = ProtocolContext<RelayState>;
+
+#[cfg(feature = "server")]
+impl OpenProtocol for RelayState {
+    fn adapter(&self) -> &'static dyn ProtocolAdapter {
+        &Relay
+    }
+
+    fn routes(self: Arc<Self>, context: &HubContext) -> Router {
+        idempotent_router(operations().into_iter(), &ProtocolContext::new(context, self), &Relay)
+    }
+
+    fn root_routes(self: Arc<Self>, context: &HubContext) -> Router {
+        // Two protocols register at the root. The hub tells their registrations apart.
+        let rows =
+            operations().into_iter().filter(|row| row.at_root && row.info.path != "/register");
+        idempotent_router(rows, &ProtocolContext::new(context, self), &Relay)
+    }
+
+    fn fast_routes(self: Arc<Self>, context: &HubContext) -> Vec<FastRoute> {
+        let context = ProtocolContext::new(context, self);
+        vec![FastRoute {
+            method: "POST",
+            path: "/messages",
+            excluded_headers: &[idempotency::HEADER],
+            handler: Box::new(move |head, body| {
+                messages::send_message_fast(context.clone(), head, body)
+            }),
+        }]
+    }
+
+    fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        Arc::new(RelayEncoder { context: ProtocolContext::new(context, self) })
+    }
+
+    fn edge_error_response(self: Arc<Self>, context: &HubContext, error: EdgeError) -> Response {
+        ErrorResponse::new(errors::from_edge(&error), context.engine.now()).into_response()
+    }
+
+    fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {
+        Box::new(ProtocolContext::new(context, self))
     }
 }
 

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
 use rialto_engine::clock::{Clock, SystemClock};
-use rialto_engine::keys::{Key, KeyKind};
+use rialto_engine::keys::{Key, KeyPrefix};
 use rialto_engine::offline;
 use rialto_engine::random::{OsRandom, RandomSource};
 use rialto_engine::store::StoreError;
@@ -316,7 +316,7 @@ async fn create_key(options: &HubOptions, args: &KeyArgs) -> CliResult {
 
 /// Write access to the data directory is sufficient proof.
 fn create_key_offline(dir: &Path, retire_others: bool) -> CliResult<String> {
-    let key = Key::from_random(KeyKind::Operator, OsRandom.new_key_bytes());
+    let key = Key::from_random(KeyPrefix::OPERATOR, OsRandom.new_key_bytes());
     let (holder, hash) = (Holder::Operator, key.hash());
     let command = Command::IssueKey { holder, hash, retire_others, by_operator: true };
     let ran = offline::run_command(dir, command, SystemClock::start().wall_time());

@@ -12,7 +12,7 @@ pub fn key(bytes: &[u8]) {
     let Some(text) = text(bytes) else { return };
     if let Some(key) = Key::parse(text) {
         assert_eq!(key.expose(), text);
-        assert!(text.starts_with(key.kind().prefix()));
+        assert!(text.starts_with(&key.prefix().to_string()));
         assert!(!key.to_string().contains(&text[8..]), "printing reveals the key");
         for at in 0..text.len() {
             let mut other = text.as_bytes().to_vec();

@@ -7,6 +7,7 @@ mod clara;
 mod convert;
 mod did_key;
 mod egress_url;
+mod encoding;
 mod headers;
 mod http;
 mod ijson;
@@ -35,6 +36,7 @@ pub use clara::{clara_item, clara_order, clara_record};
 pub use convert::convert;
 pub use did_key::did_key;
 pub use egress_url::egress_url;
+pub use encoding::encoding;
 pub use headers::headers;
 pub use http::http;
 pub use ijson::ijson;
@@ -75,6 +77,7 @@ pub const ALL: &[Target] = &[
     },
     Target { name: "did_key", check: did_key, words: words::KEYS, cost: Cost::PLAIN },
     Target { name: "egress_url", check: egress_url, words: words::URLS, cost: Cost::PLAIN },
+    Target { name: "encoding", check: encoding, words: words::ROWS, cost: Cost::PLAIN.share(50) },
     Target { name: "headers", check: headers, words: words::HEADERS, cost: Cost::PLAIN },
     Target {
         name: "http",

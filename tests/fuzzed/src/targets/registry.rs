@@ -1,11 +1,10 @@
 //! The four bodies of registry: parsed or rejected by name, and the same in any member order.
 
 use rialto_core::money::Credits;
+use rialto_protocols::kit::canonical::write_canonical;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
-use rialto_protocols::registry::wire::{
-    JobPost, RegisterBody, ResultPost, TransferPost, write_canonical,
-};
+use rialto_protocols::registry::wire::{JobPost, RegisterBody, ResultPost, TransferPost};
 
 use super::jcs::mirrored;
 

@@ -9,6 +9,7 @@ use rialto_core::command::{
     Actor, Canceller, Command, JobRef, OfferTerms, Registration, WorkerResponse,
 };
 use rialto_core::id::AgentId;
+use rialto_core::job::Reassignment;
 use rialto_core::job::{Job, Policy, Requester, Selection, State};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
@@ -40,7 +41,10 @@ fn rush(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
     let time = Millis(1 + i64::try_from(dice.roll(3_000)).unwrap_or_default());
     (order.deadline, order.lease) = (now.plus(time), time);
     order.selection = Selection::Direct(somebody(dice, scene));
-    order.policy = Policy { next_when_failed: dice.chance(30), ..Policy::default() };
+    order.policy = Policy {
+        reassignment: Reassignment { when_failed: dice.chance(30), ..Reassignment::default() },
+        ..Policy::default()
+    };
     opened(order)
 }
 

@@ -6,6 +6,7 @@ use rialto_core::command::{Actor, Command, JobRef, OfferTerms, Registration, Unf
 use rialto_core::envelope::Envelope;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Policy, Requester, Selection, State};
+use rialto_core::job::{NamedWorker, Queueing, Reassignment, RequesterOptions};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::testkit::TestHub;
@@ -86,13 +87,14 @@ fn open(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> (Command, Option<Re
     let all = matches!(order.selection, Selection::Broadcast | Selection::BroadcastToProtocol);
     let goes_on = !named && !all;
     order.policy = Policy {
-        next_when_declined: goes_on,
-        next_when_failed: goes_on,
-        queue_unmatched: goes_on && dice.chance(70),
-        queue_after_failure: goes_on,
-        allow_offline_worker: named,
-        unpaid: dice.chance(35),
-        ..Policy::default()
+        reassignment: Reassignment {
+            when_declined: goes_on,
+            when_failed: goes_on,
+            ..Reassignment::default()
+        },
+        queueing: Queueing { when_unmatched: goes_on && dice.chance(70), after_failure: goes_on },
+        named_worker: NamedWorker { may_be_offline: named, ..NamedWorker::default() },
+        requester: RequesterOptions { unpaid: dice.chance(35), ..RequesterOptions::default() },
     };
     if !named && dice.chance(30) {
         order.alternative_skills.push("dig".to_owned());

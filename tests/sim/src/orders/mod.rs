@@ -12,7 +12,7 @@ mod people;
 mod registry;
 mod relay;
 mod talk;
-mod work;
+pub mod work;
 
 use rialto_core::alias::Protocol;
 use rialto_core::command::{Command, OpenJob, Registration};

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use rialto_core::agent::presence::Availability;
 use rialto_core::agent::status::AgentStatusUpdate;
+use rialto_core::agent::{Capacity, JobIntake};
 use rialto_core::agent::{Liveness, Terms};
 use rialto_core::command::{Command, Registration};
+use rialto_core::job::RequesterOptions;
 use rialto_core::job::{Policy, Selection};
 use rialto_core::testkit::TestHub;
 use rialto_core::time::{Millis, Timestamp};
@@ -25,11 +27,15 @@ pub fn enrol(dice: &mut Dice, n: u64, now: Timestamp) -> Registration {
         order.liveness = Liveness::ByEndpoint;
     }
     order.terms = Terms {
-        max_concurrent_jobs: dice.chance(50).then(|| 1 + dice.roll(2) as u32),
-        max_starts_per_minute: dice.chance(35).then(|| 1 + dice.roll(3) as u32),
-        confirms_jobs: dice.chance(40),
-        strict_input: dice.chance(20),
-        urgent_first: true,
+        capacity: Capacity {
+            max_concurrent_jobs: dice.chance(50).then(|| 1 + dice.roll(2) as u32),
+            max_starts_per_minute: dice.chance(35).then(|| 1 + dice.roll(3) as u32),
+        },
+        intake: JobIntake {
+            confirms_jobs: dice.chance(40),
+            strict_input: dice.chance(20),
+            urgent_first: true,
+        },
     };
     for skill in &mut order.skills {
         skill.needs_approval = dice.chance(25);
@@ -62,7 +68,14 @@ pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command>
     let mut order = wish(dice, scene, OPENCLAW, now);
     let worker = whom(dice, scene, OPENCLAW);
     order.selection = Selection::Direct(worker);
-    order.policy = Policy { presence_first: true, cancel_any_time: true, ..Policy::default() };
+    order.policy = Policy {
+        requester: RequesterOptions {
+            answered_at_once: true,
+            cancels_any_time: true,
+            ..RequesterOptions::default()
+        },
+        ..Policy::default()
+    };
     order.priority = 1 + dice.roll(10) as u8;
     if dice.chance(40) {
         let wanted = now.plus(Millis(dice.within_seconds(400)));

@@ -4,6 +4,7 @@
 use rialto_core::agent::Liveness;
 use rialto_core::command::{Command, Registration, UnfitAgent};
 use rialto_core::job::{Policy, Selection};
+use rialto_core::job::{Reassignment, RequesterOptions};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::testkit::TestHub;
@@ -35,9 +36,12 @@ pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command>
     };
     let by_hub = matches!(order.selection, Selection::BestReputation | Selection::Cheapest);
     order.policy = Policy {
-        next_when_unreachable: by_hub,
-        next_when_declined: by_hub,
-        requester_waits: dice.chance(30),
+        reassignment: Reassignment {
+            when_unreachable: by_hub,
+            when_declined: by_hub,
+            ..Reassignment::default()
+        },
+        requester: RequesterOptions { waits: dice.chance(30), ..RequesterOptions::default() },
         ..Policy::default()
     };
     order.callback = dice.chance(40).then(|| "https://caller.example/done".to_owned());

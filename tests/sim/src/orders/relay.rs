@@ -3,6 +3,7 @@
 
 use rialto_core::agent::Liveness;
 use rialto_core::command::{Command, Registration};
+use rialto_core::job::{NamedWorker, Queueing, RequesterOptions};
 use rialto_core::job::{Policy, Selection};
 use rialto_core::testkit::TestHub;
 use rialto_core::time::{Millis, Timestamp};
@@ -28,8 +29,12 @@ pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command>
     let queue_unmatched = away && dice.chance(70);
     // Work of agents that reply to each other in a loop is assigned a few seconds later.
     let not_before = dice.chance(10).then(|| now.plus(Millis(dice.within_seconds(5))));
-    order.policy =
-        Policy { presence_first: true, queue_unmatched, not_before, ..Policy::default() };
+    order.policy = Policy {
+        requester: RequesterOptions { answered_at_once: true, ..RequesterOptions::default() },
+        queueing: Queueing { when_unmatched: queue_unmatched, ..Queueing::default() },
+        named_worker: NamedWorker { not_before, ..NamedWorker::default() },
+        ..Policy::default()
+    };
     order.deadline = now.plus(order.lease);
     opened(order)
 }

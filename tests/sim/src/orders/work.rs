@@ -3,12 +3,13 @@
 
 use rialto_core::command::{
     AnswerQuestion, Approver, AskQuestion, Canceller, Command, JobRef, OfferRef, OfferTerms,
-    ReportProgress, ReportResult, Timer, WorkerResponse,
+    ReportProgress, ReportResult, Timer, WorkerReport, WorkerResponse,
 };
 use rialto_core::id::AgentId;
 use rialto_core::job::progress::{Fraction, ProgressUpdate, ResultPart};
 use rialto_core::job::{Cause, Job, Requester, Selection, State};
 use rialto_core::money::Credits;
+use rialto_core::notice::{Delivery, NoticeKind};
 use rialto_core::testkit::TestHub;
 use rialto_core::time::{Millis, Timestamp};
 use uuid::Uuid;
@@ -246,5 +247,23 @@ fn by_hub(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
         4..=6 => Command::MarkPending { job: job.id },
         7 | 8 => Command::Requeue { job: name(dice, &job) },
         _ => Command::FireTimer(Timer::Job(job.id)),
+    })
+}
+
+/// What an endpoint says about the job that was delivered to it.
+pub fn reported(dice: &mut Dice, scene: &TestHub, push: &Delivery) -> Option<WorkerReport> {
+    let (NoticeKind::Assigned { job, epoch }, Some(by)) = (&push.kind, push.to) else {
+        return None;
+    };
+    let (job, epoch) = (*job, *epoch);
+    Some(match dice.roll(6) {
+        0 => WorkerReport::Started { job: JobRef::Id(job), by },
+        1 => WorkerReport::Declined { job: JobRef::Id(job), by },
+        2 => WorkerReport::Unreachable { job, epoch },
+        _ => {
+            let report = scene.job_report(job, dice.chance(70), "0.10");
+            let content = digest(dice.any());
+            WorkerReport::Result(Box::new(ReportResult { by, content, ..report }))
+        }
     })
 }

@@ -8,6 +8,7 @@ use crate::command::{Actor, Command, OpenJob, ProfileUpdate, Registration, Reque
 use crate::event::Event;
 use crate::id::AgentId;
 use crate::job::{Policy, Selection, State};
+use crate::job::{Queueing, RequesterOptions};
 use crate::refusal::Refusal;
 use crate::testkit::{AWAY, HOME, TestHub, registration, skill};
 use crate::time::Millis;
@@ -64,7 +65,10 @@ fn the_name_an_agent_came_with_is_kept_however_it_is_called_later() {
 fn what_waits_is_given_to_whoever_comes_with_its_first_order_and_can_do_it() {
     let mut scene = TestHub::default();
     let client = scene.register_client("client", "rich", "100");
-    let policy = Policy { queue_unmatched: true, ..Policy::default() };
+    let policy = Policy {
+        queueing: Queueing { when_unmatched: true, ..Queueing::default() },
+        ..Policy::default()
+    };
     let order = scene.job_order(client, "sum", "5");
     let job = scene.open_job(OpenJob { policy, ..order }).id;
     let bob = scene.register_worker("bob", "bob", &[("dig", "0")]);
@@ -101,7 +105,10 @@ fn who_is_away_and_says_something_else_is_still_away() {
     let until = Some(scene.now.plus(Millis::seconds(60)));
     let told = AgentStatusUpdate { availability: Availability::Maintenance, until, words: None };
     scene.run(Command::ReportStatus { agent: pat, status: told }).unwrap();
-    let policy = Policy { presence_first: true, ..Policy::default() };
+    let policy = Policy {
+        requester: RequesterOptions { answered_at_once: true, ..RequesterOptions::default() },
+        ..Policy::default()
+    };
     let order = scene.job_order(client, "sum", "5");
     let job = scene.open_job(OpenJob { selection: Selection::Direct(pat), policy, ..order }).id;
     let deferred = |scene: &TestHub| {

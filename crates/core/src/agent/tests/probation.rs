@@ -101,7 +101,7 @@ fn an_endpoint_that_takes_a_delivery_is_a_sign() {
     assert!(scene.agent(one).probation.is_some(), "receiving a message is not activity");
     let notice = scene.world.deliveries().next().map(|push| push.notice).unwrap();
     let ended = DeliveryResult::Delivered { reply: None };
-    scene.run(Command::RecordDelivery { notice, result: ended }).unwrap();
+    scene.run(Command::RecordDelivery { notice, result: ended, report: None }).unwrap();
     assert_eq!(scene.agent(one).probation, None);
 }
 

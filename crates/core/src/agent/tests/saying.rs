@@ -235,8 +235,9 @@ fn whoever_comes_back_to_say_that_it_is_away_is_given_nothing() {
     let client = scene.register_client("client", "rich", "1.00");
     scene.advance(seconds(100));
     let order = scene.job_order(client, "sum", "0");
-    let policy = crate::job::Policy { queue_unmatched: true, ..order.policy };
-    let job = scene.open_job(OpenJob { policy, ..order });
+    let mut order = order;
+    order.policy.queueing.when_unmatched = true;
+    let job = scene.open_job(order);
     assert_eq!(job.state, State::Queued);
     let condition = Some(told(Availability::Error, scene.now, "away"));
     let order = registration("ada", "acme", &[("sum", "0")]);

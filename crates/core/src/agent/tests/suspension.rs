@@ -8,6 +8,7 @@ use crate::command::{
 };
 use crate::event::Event;
 use crate::id::{AgentId, OwnerId};
+use crate::job::{NamedWorker, Queueing};
 use crate::job::{Policy, Selection, State};
 use crate::owner::Owner;
 use crate::refusal::Refusal;
@@ -43,13 +44,22 @@ fn a_suspended_agent_is_given_no_work_until_it_is_resumed() {
         for selection in [Selection::BestReputation, Selection::Direct(ada), Selection::Broadcast] {
             for absent_too in [false, true] {
                 let order = scene.job_order(client, "sum", "0");
-                let policy = Policy { allow_offline_worker: absent_too, ..order.policy };
+                let policy = Policy {
+                    named_worker: NamedWorker {
+                        may_be_offline: absent_too,
+                        ..order.policy.named_worker
+                    },
+                    ..order.policy
+                };
                 let opened = scene.try_open_job(OpenJob { selection, policy, ..order });
                 assert_eq!(opened.map(|job| job.state), Err(Refusal::Offline), "{selection:?}");
             }
         }
         let order = scene.job_order(client, "sum", "0");
-        let policy = Policy { queue_unmatched: true, ..order.policy };
+        let policy = Policy {
+            queueing: Queueing { when_unmatched: true, ..order.policy.queueing },
+            ..order.policy
+        };
         let waiting = scene.open_job(OpenJob { policy, ..order });
         assert_eq!(waiting.state, State::Queued);
         set(&mut scene, subject, false);

@@ -2,6 +2,7 @@
 
 use super::responding::{ASKS, YES, seconds};
 use super::{PATIENT, keeps, market, sums};
+use crate::agent::JobIntake;
 use crate::agent::Terms;
 use crate::command::{
     Approver, Command, JobRef, OfferRef, OfferTerms, OpenJob, ProfileUpdate, WorkerResponse,
@@ -208,7 +209,13 @@ fn who_does_not_fit_any_more_once_the_yes_is_there_is_not_asked_a_second_time() 
 fn handing_over_a_part_is_a_yes_too() {
     let (mut scene, client) = market();
     let mut order = registration("pat", "pat", &[("sum", "1")]);
-    (order.home, order.terms) = (AWAY, Terms { confirms_jobs: true, ..Terms::default() });
+    (order.home, order.terms) = (
+        AWAY,
+        Terms {
+            intake: JobIntake { confirms_jobs: true, ..JobIntake::default() },
+            ..Terms::default()
+        },
+    );
     let pat = scene.register(order).unwrap();
     let policy = Policy::default();
     let order = scene.job_order(client, "sum", "5");

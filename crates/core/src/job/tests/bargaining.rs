@@ -338,7 +338,7 @@ fn what_nobody_looked_at_is_not_given_to_who_came_later_and_is_strict() {
     let job = scene.open_job(OpenJob { policy: super::PATIENT, ..order }).id;
     scene.advance(Millis(1));
     let mut order = crate::testkit::registration("far", "far", &[("sum", "1")]);
-    (order.home, order.terms.strict_input) = (crate::testkit::AWAY, true);
+    (order.home, order.terms.intake.strict_input) = (crate::testkit::AWAY, true);
     scene.register(order).unwrap();
     assert_eq!(scene.state(job), State::Queued);
     let bob = scene.register_worker("bob", "bob", &[("sum", "1")]);

@@ -6,23 +6,26 @@ use crate::agent::presence::Availability;
 use crate::command::{Canceller, Command, JobRef, OpenJob};
 use crate::id::{AgentId, JobId};
 use crate::job::{Cause, Job, Policy, State};
+use crate::job::{NamedWorker, Queueing, Reassignment, RequesterOptions};
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
 use crate::testkit::{TestHub, job_in};
 use std::sync::Arc;
 
 const EITHER_SIDE: Policy = Policy {
-    next_when_unreachable: false,
-    next_when_declined: false,
-    next_when_failed: false,
-    queue_unmatched: false,
-    presence_first: true,
-    cancel_any_time: true,
-    allow_offline_worker: false,
-    requester_waits: false,
-    queue_after_failure: false,
-    unpaid: false,
-    not_before: None,
+    reassignment: Reassignment {
+        when_unreachable: false,
+        when_declined: false,
+        when_failed: false,
+    },
+    queueing: Queueing { when_unmatched: false, after_failure: false },
+    requester: RequesterOptions {
+        answered_at_once: true,
+        cancels_any_time: true,
+        waits: false,
+        unpaid: false,
+    },
+    named_worker: NamedWorker { may_be_offline: false, not_before: None },
 };
 
 fn cancel(

@@ -1,6 +1,7 @@
 //! Edge cases of a job: exactly at a deadline, exactly at a bid, and agents that almost match.
 
 use super::{PATIENT, market, stand};
+use crate::agent::JobIntake;
 use crate::agent::presence::Availability;
 use crate::agent::{Liveness, Terms};
 use crate::command::{
@@ -9,6 +10,7 @@ use crate::command::{
 };
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
+use crate::job::RequesterOptions;
 use crate::job::readiness::WAITING_MAX;
 use crate::job::{Policy, Selection, State};
 use crate::notice::NoticeKind;
@@ -253,7 +255,10 @@ fn within_an_owners_turn_its_agents_follow_each_other_as_they_came() {
 #[test]
 fn who_begins_before_it_reads_is_not_told_again_when_it_does() {
     let (mut scene, client) = market();
-    let terms = Terms { urgent_first: true, ..Terms::default() };
+    let terms = Terms {
+        intake: JobIntake { urgent_first: true, ..JobIntake::default() },
+        ..Terms::default()
+    };
     let order = Registration { terms, ..registration("ada", "acme", &[("sum", "1")]) };
     let ada = scene.register(order).unwrap();
     let order = scene.job_order(client, "sum", "5");
@@ -270,7 +275,10 @@ fn so_many_wait_for_who_is_away_and_not_one_more_and_all_of_them_stay() {
     let client = scene.register_client("client", "rich", "100");
     let ada = scene.register_worker("ada", "acme", &[("sum", "0")]);
     stand(&mut scene, ada, Availability::Maintenance, Some(60));
-    let policy = Policy { presence_first: true, ..Policy::default() };
+    let policy = Policy {
+        requester: RequesterOptions { answered_at_once: true, ..RequesterOptions::default() },
+        ..Policy::default()
+    };
     let ask = |scene: &mut TestHub| {
         let order = scene.job_order(client, "sum", "0.10");
         let selection = Selection::Direct(ada);

@@ -2,6 +2,7 @@
 //! price.
 
 use super::{market, stand};
+use crate::agent::JobIntake;
 use crate::agent::presence::Availability;
 use crate::agent::{Skill, Terms};
 use crate::command::{
@@ -11,6 +12,7 @@ use crate::command::{
 use crate::id::{AgentId, JobId};
 use crate::job::readiness::FREE_WAITING_MAX;
 use crate::job::{Cause, Policy, Requester, Selection, State};
+use crate::job::{Queueing, Reassignment, RequesterOptions};
 use crate::message::strangers_room;
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
@@ -27,7 +29,7 @@ fn seconds(n: i64) -> Millis {
 }
 
 fn asked_first() -> Terms {
-    Terms { confirms_jobs: true, ..Terms::default() }
+    Terms { intake: JobIntake { confirms_jobs: true, ..JobIntake::default() }, ..Terms::default() }
 }
 
 /// A job with a deadline chosen by the requester.
@@ -120,7 +122,7 @@ fn a_job_is_in_hand_once_it_is_fetched_delivered_accepted_or_begun() {
             |scene, _, _| {
                 let notice = scene.world.deliveries_due(scene.now).next().unwrap().notice;
                 let ended = DeliveryResult::Delivered { reply: None };
-                scene.run(Command::RecordDelivery { notice, result: ended }).unwrap();
+                scene.run(Command::RecordDelivery { notice, result: ended, report: None }).unwrap();
             },
             1,
         ),
@@ -167,7 +169,10 @@ fn a_refused_call_passes_the_job_on_without_blame() {
     let (mut scene, client) = market();
     let ada = scene.register_worker("ada", "acme", &[("sum", "0.10")]);
     let bob = scene.register_worker("bob", "bobs", &[("sum", "0.20")]);
-    let policy = Policy { next_when_failed: true, ..Policy::default() };
+    let policy = Policy {
+        reassignment: Reassignment { when_failed: true, ..Reassignment::default() },
+        ..Policy::default()
+    };
     let order = scene.job_order(client, "sum", "1.00");
     let job = scene.open_job(OpenJob { policy, selection: Selection::Cheapest, ..order }).id;
     assert_eq!(scene.job(job).worker(), Some(ada));
@@ -216,7 +221,10 @@ fn a_part_of_the_work_or_a_price_for_it_shows_that_it_is_in_hand() {
 fn silence_without_a_fair_time_passes_the_job_on_without_blame() {
     let (mut scene, client) = market();
     let [a, b] = ["a", "b"].map(|one| scene.register_worker(one, one, &[("sum", "0.10")]));
-    let policy = Policy { next_when_failed: true, ..Policy::default() };
+    let policy = Policy {
+        reassignment: Reassignment { when_failed: true, ..Reassignment::default() },
+        ..Policy::default()
+    };
     let lease = seconds(1);
     let order = scene.job_order(client, "sum", "1.00");
     let job = scene.open_job(OpenJob { policy, lease, ..order }).id;
@@ -358,7 +366,10 @@ fn an_agreed_price_survives_waiting_for_approval_and_for_a_worker_that_is_away()
     let ada = scene.register(sums("1", |_| {})).unwrap();
     stand(&mut scene, ada, Availability::Maintenance, Some(60));
     let order = scene.job_order(client, "sum", "50");
-    let policy = Policy { presence_first: true, ..Policy::default() };
+    let policy = Policy {
+        requester: RequesterOptions { answered_at_once: true, ..RequesterOptions::default() },
+        ..Policy::default()
+    };
     let job = scene.open_job(OpenJob { selection: Selection::Direct(ada), policy, ..order }).id;
     scene.register(sums("20", |_| {})).unwrap();
     stand(&mut scene, ada, Availability::Idle, None);
@@ -368,7 +379,11 @@ fn an_agreed_price_survives_waiting_for_approval_and_for_a_worker_that_is_away()
 
 #[test]
 fn an_agreed_price_survives_a_worker_that_cannot_be_reached_and_comes_back_dearer() {
-    let policy = Policy { queue_unmatched: true, next_when_unreachable: true, ..Policy::default() };
+    let policy = Policy {
+        queueing: Queueing { when_unmatched: true, ..Queueing::default() },
+        reassignment: Reassignment { when_unreachable: true, ..Reassignment::default() },
+        ..Policy::default()
+    };
     let endpoint = registration_with_endpoint("ada", "acme", &[("sum", "1")]);
     let paid = paid_after(endpoint, policy, |scene, _, job| {
         scene.unreachable(job);
@@ -535,7 +550,7 @@ fn whoever_takes_its_work_elsewhere_is_hired_however_little_it_reads() {
             if endpoint {
                 let notice = scene.world.deliveries_due(scene.now).next().unwrap().notice;
                 let ended = DeliveryResult::Delivered { reply: None };
-                scene.run(Command::RecordDelivery { notice, result: ended }).unwrap();
+                scene.run(Command::RecordDelivery { notice, result: ended, report: None }).unwrap();
             } else {
                 scene.run(Command::HandOver { agent: ada, jobs: vec![job] }).unwrap();
             }
@@ -611,7 +626,10 @@ fn one_requester_that_pays_nothing_takes_a_part_of_the_places_where_jobs_wait() 
     let ada = scene.register_worker("ada", "acme", &[("sum", "0"), ("dig", "1")]);
     stand(&mut scene, ada, Availability::Maintenance, Some(60));
     let [stranger, other] = ["stranger", "other"].map(|one| scene.register_client(one, one, "5"));
-    let policy = Policy { presence_first: true, ..Policy::default() };
+    let policy = Policy {
+        requester: RequesterOptions { answered_at_once: true, ..RequesterOptions::default() },
+        ..Policy::default()
+    };
     let mut open = |by, skill, budget| {
         let order = scene.job_order(by, skill, budget);
         let order = OpenJob { selection: Selection::Direct(ada), policy, ..order };

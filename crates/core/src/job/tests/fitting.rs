@@ -1,10 +1,12 @@
 use super::{PATIENT, hire, keeps, market, order_for, stand, sums};
 use crate::agent::presence::Availability;
 use crate::agent::status::AgentStatusUpdate;
+use crate::agent::{Capacity, JobIntake};
 use crate::agent::{Liveness, Terms};
 use crate::command::{Command, OfferTerms, OpenJob, Registration};
 use crate::id::AgentId;
 use crate::job::{Cause, Policy, Requester, Selection, State};
+use crate::job::{NamedWorker, Queueing, Reassignment, RequesterOptions};
 use crate::money::Credits;
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
@@ -14,32 +16,31 @@ use crate::time::Millis;
 use proptest::prelude::*;
 
 const ONE_AT_ONCE: Terms = Terms {
-    max_concurrent_jobs: Some(1),
-    max_starts_per_minute: None,
-    confirms_jobs: false,
-    strict_input: false,
-    urgent_first: false,
+    capacity: Capacity { max_concurrent_jobs: Some(1), max_starts_per_minute: None },
+    intake: JobIntake { confirms_jobs: false, strict_input: false, urgent_first: false },
 };
 const TWO_A_MINUTE: Terms = Terms {
-    max_concurrent_jobs: None,
-    max_starts_per_minute: Some(2),
-    confirms_jobs: false,
-    strict_input: false,
-    urgent_first: false,
+    capacity: Capacity { max_concurrent_jobs: None, max_starts_per_minute: Some(2) },
+    intake: JobIntake { confirms_jobs: false, strict_input: false, urgent_first: false },
 };
-const PRESENCE_FIRST: Policy = Policy { presence_first: true, ..NO_POLICY };
+const PRESENCE_FIRST: Policy = Policy {
+    requester: RequesterOptions { answered_at_once: true, ..NO_POLICY.requester },
+    ..NO_POLICY
+};
 const NO_POLICY: Policy = Policy {
-    next_when_unreachable: false,
-    next_when_declined: false,
-    next_when_failed: false,
-    queue_unmatched: false,
-    presence_first: false,
-    cancel_any_time: false,
-    allow_offline_worker: false,
-    requester_waits: false,
-    queue_after_failure: false,
-    unpaid: false,
-    not_before: None,
+    reassignment: Reassignment {
+        when_unreachable: false,
+        when_declined: false,
+        when_failed: false,
+    },
+    queueing: Queueing { when_unmatched: false, after_failure: false },
+    requester: RequesterOptions {
+        answered_at_once: false,
+        cancels_any_time: false,
+        waits: false,
+        unpaid: false,
+    },
+    named_worker: NamedWorker { may_be_offline: false, not_before: None },
 };
 
 /// Every strategy that picks a worker at once.
@@ -57,7 +58,14 @@ fn seconds(n: i64) -> Millis {
 #[test]
 fn an_agent_has_exactly_as_much_in_hand_as_it_takes() {
     let (mut scene, client) = market();
-    let ada = keeps(&mut scene, "ada", Terms { max_concurrent_jobs: Some(5), ..Terms::default() });
+    let ada = keeps(
+        &mut scene,
+        "ada",
+        Terms {
+            capacity: Capacity { max_concurrent_jobs: Some(5), ..Capacity::default() },
+            ..Terms::default()
+        },
+    );
     let jobs: Vec<_> = (0..5).map(|_| hire(&mut scene, client, ada).unwrap().id).collect();
     assert_eq!(hire(&mut scene, client, ada).unwrap_err(), Refusal::AtCapacity);
     assert_eq!(scene.world.assigned_job_count(ada), 5);
@@ -75,7 +83,13 @@ fn an_agent_has_exactly_as_much_in_hand_as_it_takes() {
 #[test]
 fn limits_count_whichever_strategy_chooses() {
     for selection in STRATEGIES {
-        for terms in [ONE_AT_ONCE, Terms { max_starts_per_minute: Some(1), ..Terms::default() }] {
+        for terms in [
+            ONE_AT_ONCE,
+            Terms {
+                capacity: Capacity { max_starts_per_minute: Some(1), ..Capacity::default() },
+                ..Terms::default()
+            },
+        ] {
             let (mut scene, client) = market();
             let ada = keeps(&mut scene, "ada", terms);
             let bob = keeps(&mut scene, "bob", terms);
@@ -152,8 +166,14 @@ fn a_minute_slides() {
 #[test]
 fn the_twenty_first_within_a_minute_is_refused() {
     let (mut scene, client) = market();
-    let ada =
-        keeps(&mut scene, "ada", Terms { max_starts_per_minute: Some(20), ..Terms::default() });
+    let ada = keeps(
+        &mut scene,
+        "ada",
+        Terms {
+            capacity: Capacity { max_starts_per_minute: Some(20), ..Capacity::default() },
+            ..Terms::default()
+        },
+    );
     for _ in 0..20 {
         hire(&mut scene, client, ada).unwrap();
     }
@@ -164,8 +184,14 @@ fn the_twenty_first_within_a_minute_is_refused() {
 fn a_world_made_anew_counts_the_same_minute() {
     let (mut scene, client) = market();
     let eve = scene.register_worker("eve", "acme", &[("sum", "0.10")]);
-    let ada =
-        keeps(&mut scene, "ada", Terms { max_starts_per_minute: Some(1), ..Terms::default() });
+    let ada = keeps(
+        &mut scene,
+        "ada",
+        Terms {
+            capacity: Capacity { max_starts_per_minute: Some(1), ..Capacity::default() },
+            ..Terms::default()
+        },
+    );
     // The older job is started later.
     let order = OpenJob { policy: PATIENT, ..scene.job_order(client, "sum", "0.50") };
     let passed_on = scene.open_job(order);
@@ -276,7 +302,15 @@ fn who_does_not_come_back_is_not_waited_for() {
 fn whoever_comes_back_changed_is_looked_at_anew() {
     for (price, terms, skill, cause) in [
         ("0.10", Terms::default(), "dig", Cause::NoSuchSkill),
-        ("0.10", Terms { max_concurrent_jobs: Some(0), ..Terms::default() }, "sum", Cause::Offline),
+        (
+            "0.10",
+            Terms {
+                capacity: Capacity { max_concurrent_jobs: Some(0), ..Capacity::default() },
+                ..Terms::default()
+            },
+            "sum",
+            Cause::Offline,
+        ),
     ] {
         let (mut scene, _, ada, job) = put_off();
         let order = registration("ada", "acme", &[(skill, price)]);
@@ -296,7 +330,14 @@ fn whoever_comes_back_changed_is_looked_at_anew() {
 #[test]
 fn the_most_urgent_come_first_and_then_the_oldest() {
     let (mut scene, client) = market();
-    let ada = keeps(&mut scene, "ada", Terms { max_concurrent_jobs: Some(3), ..Terms::default() });
+    let ada = keeps(
+        &mut scene,
+        "ada",
+        Terms {
+            capacity: Capacity { max_concurrent_jobs: Some(3), ..Capacity::default() },
+            ..Terms::default()
+        },
+    );
     stand(&mut scene, ada, Availability::Maintenance, Some(60));
     let mut jobs = Vec::new();
     for priority in [5, 1, 9, 5] {
@@ -363,7 +404,10 @@ fn presence_or_price_is_asked_first_as_the_policy_says() {
     let until = scene.now.plus(seconds(60));
     assert_eq!(ask(&mut scene, PRESENCE_FIRST), Ok(State::Deferred { until }));
     assert_eq!(ask(&mut scene, NO_POLICY), Err(too_low));
-    let full = Terms { max_concurrent_jobs: Some(0), ..Terms::default() };
+    let full = Terms {
+        capacity: Capacity { max_concurrent_jobs: Some(0), ..Capacity::default() },
+        ..Terms::default()
+    };
     scene
         .register(Registration { terms: full, ..registration("ada", "acme", &[("sum", "0.60")]) })
         .unwrap();
@@ -481,11 +525,7 @@ proptest! {
         steps in prop::collection::vec((0_u8..6, 0_i64..40), 1..40),
     ) {
         let (mut scene, client) = market();
-        let terms = Terms {
-            max_concurrent_jobs: Some(at_once), max_starts_per_minute: Some(per_minute), confirms_jobs: false,
-            strict_input: false,
-            urgent_first: false,
-        };
+        let terms = Terms { capacity: Capacity { max_concurrent_jobs: Some(at_once), max_starts_per_minute: Some(per_minute) }, intake: JobIntake { confirms_jobs: false, strict_input: false, urgent_first: false } };
         let ada = keeps(&mut scene, "ada", terms);
         let mut begun = Vec::new();
         for (step, pause) in steps {

@@ -3,10 +3,12 @@
 use super::responding::{seconds, whole};
 use super::returning::PRESENCE_FIRST;
 use super::{market, order_for, stand};
+use crate::agent::Capacity;
 use crate::agent::Terms;
 use crate::agent::presence::Availability;
 use crate::command::{Command, JobRef, OpenJob, Registration};
 use crate::id::{AgentId, JobId};
+use crate::job::Queueing;
 use crate::job::{Cause, Policy, State};
 use crate::notice::NoticeKind;
 use crate::testkit::{TestHub, registration};
@@ -58,8 +60,10 @@ fn it_is_told_when_the_worker_is_back() {
 #[test]
 fn it_is_told_before_load_time_and_price_are_asked_about() {
     let (mut scene, client, ada, job) = put_off();
-    let terms =
-        Terms { max_concurrent_jobs: Some(0), max_starts_per_minute: Some(0), ..Terms::default() };
+    let terms = Terms {
+        capacity: Capacity { max_concurrent_jobs: Some(0), max_starts_per_minute: Some(0) },
+        ..Terms::default()
+    };
     let order = registration("ada", "acme", &[("sum", "9.00")]);
     scene.register(Registration { terms, ..order }).unwrap();
     stand(&mut scene, ada, Availability::Idle, None);
@@ -121,7 +125,13 @@ fn who_came_back_in_between_is_not_given_it_either() {
 
 #[test]
 fn no_policy_gets_round_it() {
-    for policy in [super::PATIENT, Policy { queue_unmatched: true, ..PRESENCE_FIRST }] {
+    for policy in [
+        super::PATIENT,
+        Policy {
+            queueing: Queueing { when_unmatched: true, ..PRESENCE_FIRST.queueing },
+            ..PRESENCE_FIRST
+        },
+    ] {
         let (mut scene, client) = market();
         let ada = scene.register_worker("ada", "acme", &[("sum", "0.10")]);
         stand(&mut scene, ada, Availability::Maintenance, Some(60));

@@ -2,6 +2,7 @@
 //! covered by it.
 
 use super::market;
+use crate::agent::JobIntake;
 use crate::agent::Terms;
 use crate::agent::presence::Availability;
 use crate::command::{
@@ -10,6 +11,7 @@ use crate::command::{
 };
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
+use crate::job::RequesterOptions;
 use crate::job::{Policy, Selection, State, request};
 use crate::notice::NoticeKind;
 use crate::price_step::PriceStep;
@@ -135,7 +137,10 @@ fn called_off(terms: Terms, origin: crate::alias::Protocol) -> (TestHub, AgentId
     let (mut scene, client) = market();
     let order = registration_with_endpoint("ada", "acme", &[("sum", "0.10")]);
     let ada = scene.register(Registration { terms, ..order }).unwrap();
-    let policy = Policy { cancel_any_time: true, ..Policy::default() };
+    let policy = Policy {
+        requester: RequesterOptions { cancels_any_time: true, ..RequesterOptions::default() },
+        ..Policy::default()
+    };
     let order = scene.job_order(client, "sum", "0.50");
     let job = scene.open_job(OpenJob { policy, origin, ..order }).id;
     let (by, reason) = (Canceller::Agent(client), None);
@@ -146,7 +151,10 @@ fn called_off(terms: Terms, origin: crate::alias::Protocol) -> (TestHub, AgentId
 
 #[test]
 fn who_was_given_work_hears_at_its_endpoint_that_it_is_off_only_if_it_reads_by_urgency() {
-    let urgent = Terms { urgent_first: true, ..Terms::default() };
+    let urgent = Terms {
+        intake: JobIntake { urgent_first: true, ..JobIntake::default() },
+        ..Terms::default()
+    };
     for (terms, origin, told) in [
         (Terms::default(), HOME, false),
         (Terms::default(), AWAY, false),
@@ -164,7 +172,7 @@ fn somebody_strict_takes_what_was_looked_at_and_what_is_of_its_own_protocol() {
     for (home, later) in [(AWAY, false), (HOME, true), (HOME, false)] {
         let (mut scene, client) = market();
         let mut strict = registration("far", "far", &[("sum", "1")]);
-        (strict.home, strict.terms.strict_input) = (home, true);
+        (strict.home, strict.terms.intake.strict_input) = (home, true);
         let order = OpenJob { policy: super::PATIENT, ..scene.job_order(client, "sum", "5") };
         let (job, far) = if later {
             let job = scene.open_job(order).id;
@@ -197,7 +205,7 @@ fn a_price_is_also_a_yes_of_who_answers_for_itself_and_of_nobody_else() {
     for answers_itself in [true, false] {
         let (mut scene, client) = market();
         let mut order = registration("pat", "pat", &[("sum", "0")]);
-        (order.home, order.terms.confirms_jobs) = (AWAY, answers_itself);
+        (order.home, order.terms.intake.confirms_jobs) = (AWAY, answers_itself);
         order.skills[0].by_offer = true;
         let pat = scene.register(order).unwrap();
         let order = scene.job_order(client, "sum", "5");

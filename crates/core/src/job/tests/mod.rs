@@ -34,23 +34,22 @@ use crate::agent::status::AgentStatusUpdate;
 use crate::agent::{Skill, Terms};
 use crate::command::{Command, OpenJob, Registration};
 use crate::id::AgentId;
+use crate::job::{NamedWorker, Queueing, Reassignment, RequesterOptions};
 use crate::refusal::Refusal;
 use crate::testkit::{TestHub, registration, skill};
 use crate::time::{Millis, Timestamp};
 
 /// Goes on to the next worker whatever happens, and is queued when there is none.
 const PATIENT: Policy = Policy {
-    next_when_unreachable: true,
-    next_when_declined: true,
-    next_when_failed: true,
-    queue_unmatched: true,
-    presence_first: false,
-    cancel_any_time: false,
-    allow_offline_worker: false,
-    requester_waits: false,
-    queue_after_failure: false,
-    unpaid: false,
-    not_before: None,
+    reassignment: Reassignment { when_unreachable: true, when_declined: true, when_failed: true },
+    queueing: Queueing { when_unmatched: true, after_failure: false },
+    requester: RequesterOptions {
+        answered_at_once: false,
+        cancels_any_time: false,
+        waits: false,
+        unpaid: false,
+    },
+    named_worker: NamedWorker { may_be_offline: false, not_before: None },
 };
 
 /// The initial credits of a signer that can pay.

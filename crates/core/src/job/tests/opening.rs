@@ -5,6 +5,7 @@ use crate::command::{Canceller, Command, JobRef, OpenJob, Registration};
 use crate::id::AgentId;
 use crate::job::open::HOPS_MAX;
 use crate::job::{Policy, Requester, Selection, State};
+use crate::job::{Queueing, RequesterOptions};
 use crate::money::Credits;
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
@@ -169,7 +170,10 @@ fn an_unknown_or_departed_agent_cannot_ask() {
 fn a_patient_job_waits_for_somebody_to_come() {
     let (mut scene, client) = market();
     scene.register_worker("dear", "acme", &[("sum", "9.00")]);
-    let policy = Policy { queue_unmatched: true, ..Policy::default() };
+    let policy = Policy {
+        queueing: Queueing { when_unmatched: true, ..Queueing::default() },
+        ..Policy::default()
+    };
     let order = OpenJob { policy, ..scene.job_order(client, "sum", "1.00") };
     let first = scene.open_job(order);
     let order = OpenJob { policy, ..scene.job_order(client, "sum", "1.00") };
@@ -340,7 +344,10 @@ fn a_requester_that_waits_is_told_to_wait_only_once_it_gives_up() {
     let plain = scene.job_order(client, "sum", "0.10");
     assert!(scene.open_job(plain).pending, "its worker polls");
     let order = scene.job_order(client, "sum", "0.10");
-    let policy = Policy { requester_waits: true, ..order.policy };
+    let policy = Policy {
+        requester: RequesterOptions { waits: true, ..order.policy.requester },
+        ..order.policy
+    };
     let job = scene.open_job(OpenJob { policy, ..order });
     assert_eq!((job.state, job.pending), (State::Assigned, false));
     let job = job.id;

@@ -4,10 +4,12 @@
 use super::responding::{ASKS, needs_a_yes, seconds, whole};
 use super::{hire, keeps, market, order_for, stand};
 use crate::agent::presence::Availability;
+use crate::agent::{Capacity, JobIntake};
 use crate::agent::{Skill, Terms};
 use crate::command::{Approver, Command, OpenJob, Registration, WorkerResponse};
 use crate::event::Event;
 use crate::id::{AgentId, JobId};
+use crate::job::RequesterOptions;
 use crate::job::acceptance::LATENESS_MAX;
 use crate::job::{Cause, Policy, State};
 use crate::notice::NoticeKind;
@@ -86,11 +88,8 @@ fn busy(more: impl Fn(&mut Skill), terms: Terms) -> (TestHub, AgentId, AgentId, 
 }
 
 const ONE: Terms = Terms {
-    max_concurrent_jobs: Some(1),
-    max_starts_per_minute: None,
-    confirms_jobs: false,
-    strict_input: false,
-    urgent_first: false,
+    capacity: Capacity { max_concurrent_jobs: Some(1), max_starts_per_minute: None },
+    intake: JobIntake { confirms_jobs: false, strict_input: false, urgent_first: false },
 };
 
 #[test]
@@ -116,8 +115,13 @@ fn a_yes_for_somebody_full_is_tried_again_every_five_seconds() {
 
 #[test]
 fn a_yes_for_somebody_who_has_begun_enough_waits_for_the_minute_to_pass() {
-    let (mut scene, _, ada, [job, _]) =
-        busy(|_| {}, Terms { max_starts_per_minute: Some(1), ..Terms::default() });
+    let (mut scene, _, ada, [job, _]) = busy(
+        |_| {},
+        Terms {
+            capacity: Capacity { max_starts_per_minute: Some(1), ..Capacity::default() },
+            ..Terms::default()
+        },
+    );
     scene.approve(job, Approver::Operator, true).unwrap();
     scene.advance(Millis(59_999));
     assert_eq!(scene.job(job).worker(), None);
@@ -156,7 +160,10 @@ fn who_has_to_agree_is_asked_where_it_is_reached_and_once_per_question() {
     let order = registration_with_endpoint("ada", "acme", &[]);
     let ada = scene.register(Registration { skills: vec![sum], ..order }).unwrap();
     stand(&mut scene, ada, Availability::Maintenance, Some(60));
-    let policy = Policy { presence_first: true, ..Policy::default() };
+    let policy = Policy {
+        requester: RequesterOptions { answered_at_once: true, ..RequesterOptions::default() },
+        ..Policy::default()
+    };
     let order = OpenJob { policy, ..order_for(&mut scene, client, ada) };
     let job = scene.open_job(order).id;
     assert_eq!(

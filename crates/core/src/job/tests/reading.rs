@@ -3,18 +3,17 @@
 use super::{hire, market, order_for, stand};
 use crate::agent::Terms;
 use crate::agent::presence::Availability;
+use crate::agent::{Capacity, JobIntake};
 use crate::command::{Command, OpenJob, Registration};
 use crate::id::{AgentId, JobId};
 use crate::job::Policy;
+use crate::job::RequesterOptions;
 use crate::notice::NoticeKind;
 use crate::testkit::{TestHub, jobs_in, registration, registration_with_endpoint};
 
 const URGENT: Terms = Terms {
-    max_concurrent_jobs: None,
-    max_starts_per_minute: None,
-    confirms_jobs: false,
-    strict_input: false,
-    urgent_first: true,
+    capacity: Capacity { max_concurrent_jobs: None, max_starts_per_minute: None },
+    intake: JobIntake { confirms_jobs: false, strict_input: false, urgent_first: true },
 };
 
 fn read(scene: &mut TestHub, agent: AgentId, jobs: &[JobId]) -> Vec<JobId> {
@@ -31,7 +30,10 @@ fn unread() -> (TestHub, AgentId, AgentId, [JobId; 3]) {
     let (mut scene, client) = market();
     let order = registration("ada", "acme", &[("sum", "0.10")]);
     let ada = scene.register(Registration { terms: URGENT, ..order }).unwrap();
-    let policy = Policy { cancel_any_time: true, ..Policy::default() };
+    let policy = Policy {
+        requester: RequesterOptions { cancels_any_time: true, ..RequesterOptions::default() },
+        ..Policy::default()
+    };
     let jobs = [5, 1, 9].map(|priority| {
         let order = OpenJob { priority, policy, ..order_for(&mut scene, client, ada) };
         scene.open_job(order).id

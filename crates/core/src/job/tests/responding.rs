@@ -1,11 +1,13 @@
 use super::{PATIENT, hire, keeps, market, order_for, stand, sums};
 use crate::agent::Terms;
 use crate::agent::presence::Availability;
+use crate::agent::{Capacity, JobIntake};
 use crate::command::{
     Approver, Canceller, Command, JobRef, OfferTerms, OpenJob, Registration, WorkerResponse,
 };
 use crate::id::{AgentId, JobId};
 use crate::job::{Cause, Job, Policy, Selection, State};
+use crate::job::{Reassignment, RequesterOptions};
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
 use crate::reputation::Score;
@@ -14,11 +16,8 @@ use crate::time::{Millis, Timestamp};
 use std::sync::Arc;
 
 pub(super) const ASKS: Terms = Terms {
-    max_concurrent_jobs: None,
-    max_starts_per_minute: None,
-    confirms_jobs: true,
-    strict_input: false,
-    urgent_first: false,
+    capacity: Capacity { max_concurrent_jobs: None, max_starts_per_minute: None },
+    intake: JobIntake { confirms_jobs: true, strict_input: false, urgent_first: false },
 };
 pub(super) const YES: WorkerResponse =
     WorkerResponse::Accept { ready_at: None, worker_job_id: None };
@@ -169,7 +168,10 @@ fn a_yes_for_an_agent_that_is_full_holds_until_it_has_room() {
     let (mut scene, client) = market();
     let mut one = skill("sum", "0.10");
     one.needs_approval = true;
-    let terms = Terms { max_concurrent_jobs: Some(1), ..Terms::default() };
+    let terms = Terms {
+        capacity: Capacity { max_concurrent_jobs: Some(1), ..Capacity::default() },
+        ..Terms::default()
+    };
     let order = registration("ada", "acme", &[("dig", "0.10")]);
     let skills = vec![one, skill("dig", "0.10")];
     let ada = scene.register(Registration { terms, skills, ..order }).unwrap();
@@ -302,7 +304,10 @@ fn the_next_one_is_asked_when_the_policy_says_so() {
         let (mut scene, client) = market();
         let ada = keeps(&mut scene, "ada", ASKS);
         let bob = keeps(&mut scene, "bob", ASKS);
-        let policy = Policy { next_when_declined: true, ..Policy::default() };
+        let policy = Policy {
+            reassignment: Reassignment { when_declined: true, ..Reassignment::default() },
+            ..Policy::default()
+        };
         let order = OpenJob { policy, ..scene.job_order(client, "sum", "0.50") };
         let job = scene.open_job(order).id;
         assert_eq!(scene.job(job).worker(), Some(ada));
@@ -409,7 +414,10 @@ fn on_time_is_by_when_it_was_wanted_else_promised_else_what_it_takes_else_always
 fn free_to_go() -> (TestHub, AgentId, AgentId, JobId) {
     let (mut scene, client) = market();
     let ada = scene.register_worker("ada", "acme", &[("sum", "0.10")]);
-    let policy = Policy { cancel_any_time: true, ..Policy::default() };
+    let policy = Policy {
+        requester: RequesterOptions { cancels_any_time: true, ..RequesterOptions::default() },
+        ..Policy::default()
+    };
     let order = OpenJob { policy, ..order_for(&mut scene, client, ada) };
     let job = scene.open_job(order).id;
     scene.run(Command::Start { job: JobRef::Id(job), by: ada }).unwrap();

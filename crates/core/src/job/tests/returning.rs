@@ -3,11 +3,13 @@
 
 use super::responding::{seconds, whole};
 use super::{market, order_for, stand};
+use crate::agent::Capacity;
 use crate::agent::presence::Availability;
 use crate::agent::{Liveness, Terms};
 use crate::command::{Approver, Command, OpenJob, Registration};
 use crate::id::{AgentId, JobId};
 use crate::job::{Cause, Policy, State, readiness};
+use crate::job::{NamedWorker, Queueing, Reassignment, RequesterOptions};
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
 use crate::testkit::{TestHub, credits, registration, skill};
@@ -15,17 +17,19 @@ use crate::time::Millis;
 use proptest::prelude::*;
 
 pub(super) const PRESENCE_FIRST: Policy = Policy {
-    next_when_unreachable: false,
-    next_when_declined: false,
-    next_when_failed: false,
-    queue_unmatched: false,
-    presence_first: true,
-    cancel_any_time: true,
-    allow_offline_worker: false,
-    requester_waits: false,
-    queue_after_failure: false,
-    unpaid: false,
-    not_before: None,
+    reassignment: Reassignment {
+        when_unreachable: false,
+        when_declined: false,
+        when_failed: false,
+    },
+    queueing: Queueing { when_unmatched: false, after_failure: false },
+    requester: RequesterOptions {
+        answered_at_once: true,
+        cancels_any_time: true,
+        waits: false,
+        unpaid: false,
+    },
+    named_worker: NamedWorker { may_be_offline: false, not_before: None },
 };
 
 fn order(scene: &mut TestHub, client: AgentId, ada: AgentId) -> OpenJob {
@@ -69,7 +73,10 @@ fn what_is_held_back_is_given_out_at_its_moment_and_not_before() {
     let (mut scene, client) = market();
     let ada = scene.register_worker("ada", "acme", &[("sum", "0.10")]);
     let until = scene.now.plus(seconds(5));
-    let policy = Policy { not_before: Some(until), ..PRESENCE_FIRST };
+    let policy = Policy {
+        named_worker: NamedWorker { not_before: Some(until), ..PRESENCE_FIRST.named_worker },
+        ..PRESENCE_FIRST
+    };
     let order = OpenJob { policy, ..order(&mut scene, client, ada) };
     let job = scene.open_job(order).id;
     let held = (State::Deferred { until }, None);
@@ -214,7 +221,10 @@ fn who_leaves_instead_of_coming_back_ends_it_without_money_having_moved() {
 fn whether_somebody_is_there_is_known_before_anything_is_asked() {
     let (mut scene, client) = market();
     let order = registration("ada", "acme", &[("sum", "0.10")]);
-    let terms = Terms { max_concurrent_jobs: Some(0), ..Terms::default() };
+    let terms = Terms {
+        capacity: Capacity { max_concurrent_jobs: Some(0), ..Capacity::default() },
+        ..Terms::default()
+    };
     let liveness = Liveness::ByPolling;
     let ada = scene.register(Registration { terms, liveness, ..order }).unwrap();
     let away = |scene: &TestHub| readiness::return_time(&scene.world, scene.agent(ada), scene.now);

@@ -1,6 +1,7 @@
 use super::{PATIENT, market};
 use crate::command::{Command, JobRef, OpenJob};
 use crate::id::{AgentId, JobId};
+use crate::job::Reassignment;
 use crate::job::{Policy, Selection, State};
 use crate::refusal::Refusal;
 use crate::testkit::{TestHub, credits, jobs_in, registration, registration_with_endpoint};
@@ -207,7 +208,10 @@ fn a_declined_copy_of_a_broadcast_is_nobody_elses() {
     let (mut scene, client) = market();
     scene.register_worker("a", "o1", &[("sum", "1")]);
     scene.register_worker("b", "o2", &[("sum", "1")]);
-    let policy = Policy { next_when_declined: true, ..Policy::default() };
+    let policy = Policy {
+        reassignment: Reassignment { when_declined: true, ..Reassignment::default() },
+        ..Policy::default()
+    };
     let selection = Selection::Broadcast;
     let order = OpenJob { selection, policy, ..scene.job_order(client, "sum", "1") };
     let command = Command::OpenJob(Box::new(order));

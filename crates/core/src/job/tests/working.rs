@@ -3,6 +3,7 @@ use crate::alias::Digest;
 use crate::command::{Command, JobRef, OpenJob, ReportResult};
 use crate::event::Event;
 use crate::id::AgentId;
+use crate::job::Reassignment;
 use crate::job::{Cause, Policy, Selection, State};
 use crate::money::Credits;
 use crate::notice::NoticeKind;
@@ -166,7 +167,10 @@ fn the_reason_for_declining_reaches_the_requester_when_the_job_ends_by_it() {
     ] {
         let (mut scene, client) = market();
         let ada = scene.register_worker("ada", "o1", &[("sum", "0.10")]);
-        let policy = Policy { next_when_declined: !named, ..Policy::default() };
+        let policy = Policy {
+            reassignment: Reassignment { when_declined: !named, ..Reassignment::default() },
+            ..Policy::default()
+        };
         let order = OpenJob { policy, ..scene.job_order(client, "sum", "1.00") };
         let job = scene.open_job(order).id;
         let (wanted, reason) = (JobRef::Id(job), Some("too much to do".to_owned()));
@@ -363,7 +367,10 @@ fn a_failing_worker_can_be_followed_by_the_next() {
     let (mut scene, client) = market();
     let a = scene.register_worker("a", "o1", &[("sum", "0.10")]);
     let b = scene.register_worker("b", "o2", &[("sum", "0.10")]);
-    let policy = Policy { next_when_failed: true, ..Policy::default() };
+    let policy = Policy {
+        reassignment: Reassignment { when_failed: true, ..Reassignment::default() },
+        ..Policy::default()
+    };
     let order = OpenJob { policy, ..scene.job_order(client, "sum", "1.00") };
     let job = scene.open_job(order).id;
     assert_eq!(scene.fail(job).worker(), Some(b));
@@ -402,7 +409,10 @@ fn the_hub_takes_the_next_one_when_the_first_cannot_be_reached() {
     let (mut scene, client) = market();
     let a = scene.register(registration_with_endpoint("a", "o1", &[("sum", "0.10")])).unwrap();
     let b = scene.register(registration_with_endpoint("b", "o2", &[("sum", "0.20")])).unwrap();
-    let policy = Policy { next_when_unreachable: true, ..Policy::default() };
+    let policy = Policy {
+        reassignment: Reassignment { when_unreachable: true, ..Reassignment::default() },
+        ..Policy::default()
+    };
     let order = OpenJob { policy, ..scene.job_order(client, "sum", "1.00") };
     let job = scene.open_job(order).id;
     let next = scene.unreachable(job);

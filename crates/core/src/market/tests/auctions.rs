@@ -1,4 +1,5 @@
 use super::*;
+use crate::agent::Capacity;
 use crate::agent::Terms;
 use crate::job::State;
 
@@ -169,7 +170,10 @@ fn dispatching_holds_it_again_for_whoever_is_free_by_now() {
     let (mut scene, client) = market();
     let a = scene.register_worker("a", "acme", &[("sum", "20")]);
     let busy = registration("busy", "bees", &[("sum", "20"), ("dig", "1")]);
-    let terms = Terms { max_concurrent_jobs: Some(1), ..Terms::default() };
+    let terms = Terms {
+        capacity: Capacity { max_concurrent_jobs: Some(1), ..Capacity::default() },
+        ..Terms::default()
+    };
     let busy = scene.register(Registration { terms, ..busy }).unwrap();
     let work = scene.job_order(client, "dig", "1");
     let work = scene.open_job(work).id;

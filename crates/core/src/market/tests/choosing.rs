@@ -1,5 +1,7 @@
 use super::*;
+use crate::agent::Capacity;
 use crate::agent::Terms;
+use crate::job::RequesterOptions;
 use crate::job::State;
 use crate::testkit::JOB_LIFETIME;
 
@@ -52,7 +54,10 @@ fn a_queued_task_ends_with_its_time_and_gives_everything_back() {
 fn a_decline_and_a_dispatch_try_what_is_queued_the_oldest_first() {
     let (mut scene, client) = market();
     let quits = scene.register_worker("quits", "quits", &[("sum", "1")]);
-    let terms = Terms { max_concurrent_jobs: Some(1), ..Terms::default() };
+    let terms = Terms {
+        capacity: Capacity { max_concurrent_jobs: Some(1), ..Capacity::default() },
+        ..Terms::default()
+    };
     let order = registration("full", "full", &[("sum", "1")]);
     let full = scene.register(Registration { terms, ..order }).unwrap();
     let order = task(&mut scene, client, "5", Selection::Direct(full));
@@ -86,7 +91,13 @@ fn without_payments_prices_only_steer_the_choice() {
     let entries = scene.store.rows.entries.len();
     let mut unpaid = |budget: &str, selection| {
         let order = task(&mut scene, poor, budget, selection);
-        let order = OpenJob { policy: Policy { unpaid: true, ..TASK }, ..order };
+        let order = OpenJob {
+            policy: Policy {
+                requester: RequesterOptions { unpaid: true, ..TASK.requester },
+                ..TASK
+            },
+            ..order
+        };
         post_new(&mut scene, opening(order)).outcome
     };
     assert!(unpaid("10", Selection::Cheapest).starts_with("refused BudgetTooLow"));
@@ -103,7 +114,10 @@ fn without_payments_prices_only_steer_the_choice() {
         );
     }
     let order = auction(&mut scene, poor, "50");
-    let order = OpenJob { policy: Policy { unpaid: true, ..TASK }, ..order };
+    let order = OpenJob {
+        policy: Policy { requester: RequesterOptions { unpaid: true, ..TASK.requester }, ..TASK },
+        ..order
+    };
     let job = post_task(&mut scene, order);
     let [a, b, c] = ["a", "b", "c"].map(|name| scene.world.agent_by_alias(HOME, name).unwrap());
     for (agent, price) in [(a, "9"), (b, "10"), (c, "50")] {

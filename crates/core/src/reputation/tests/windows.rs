@@ -1,6 +1,7 @@
 //! The window of newest outcomes: what is counted, how long it took, and whether it was on time.
 
 use super::{market, work};
+use crate::agent::JobIntake;
 use crate::agent::Terms;
 use crate::command::{
     Canceller, Command, JobRef, OpenJob, Registration, ReportResult, WorkerResponse,
@@ -8,6 +9,7 @@ use crate::command::{
 use crate::event::Event;
 use crate::id::AgentId;
 use crate::job::{Cause, Policy, Selection};
+use crate::job::{Reassignment, RequesterOptions};
 use crate::reputation::window::{WINDOW_SIZE, WindowOutcome};
 use crate::testkit::{LEASE, TestHub, registration};
 use crate::time::Millis;
@@ -48,7 +50,10 @@ fn of_a_hundred_and_fifty_the_last_hundred_are_shown() {
 #[test]
 fn it_took_from_the_yes_to_the_end() {
     let (mut scene, client, _) = market();
-    let terms = Terms { confirms_jobs: true, ..Terms::default() };
+    let terms = Terms {
+        intake: JobIntake { confirms_jobs: true, ..JobIntake::default() },
+        ..Terms::default()
+    };
     let order = registration("bob", "acme", &[("sum", "0.10")]);
     let bob = scene.register(Registration { terms, ..order }).unwrap();
     let order = scene.job_order(client, "sum", "0.10");
@@ -94,7 +99,10 @@ fn what_is_nobodys_fault_or_was_called_off_is_not_there() {
         let word = ReportResult { cause: Some(cause), ..scene.job_report(job, false, "0") };
         scene.report_result(word).unwrap();
     }
-    let policy = Policy { cancel_any_time: true, ..Policy::default() };
+    let policy = Policy {
+        requester: RequesterOptions { cancels_any_time: true, ..RequesterOptions::default() },
+        ..Policy::default()
+    };
     for by in [client, ada] {
         let order = OpenJob { policy, ..scene.job_order(client, "sum", "0.10") };
         let job = JobRef::Id(scene.open_job(order).id);
@@ -124,7 +132,10 @@ fn inside_one_owner_a_job_is_judged_and_not_counted() {
 fn each_of_several_turns_counts_for_whose_it_was() {
     let (mut scene, client, ada) = market();
     let bob = scene.register_worker("bob", "acme", &[("sum", "0.10")]);
-    let policy = Policy { next_when_failed: true, ..Policy::default() };
+    let policy = Policy {
+        reassignment: Reassignment { when_failed: true, ..Reassignment::default() },
+        ..Policy::default()
+    };
     let order = OpenJob { policy, ..scene.job_order(client, "sum", "0.10") };
     let job = scene.open_job(order).id;
     assert_eq!(scene.job(job).worker(), Some(ada));

@@ -73,7 +73,7 @@ fn passed_on(old: &Job, job: &Job, world: &World) -> bool {
     let Some(worker) = old.worker().and_then(|worker| world.agent(worker)) else { return false };
     let refused = job.candidates.declined.contains(&worker.id)
         && !old.candidates.declined.contains(&worker.id);
-    refused && worker.home != job.request.origin && job.policy.queue_after_failure
+    refused && worker.home != job.request.origin && job.policy.queueing.after_failure
 }
 
 /// One second, doubled each time, written a second time.

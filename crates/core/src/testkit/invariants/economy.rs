@@ -161,7 +161,8 @@ impl EconomyChecks {
             let asked = |job: &Arc<Job>| matches!(job.selection, Selection::Invited { .. });
             let asked = row.is_some_and(asked);
             let free = row.is_some_and(|job| {
-                (job.payment.budget.is_zero() || job.policy.unpaid) && is_for_a_stranger(job, world)
+                (job.payment.budget.is_zero() || job.policy.requester.unpaid)
+                    && is_for_a_stranger(job, world)
             });
             match notice.news {
                 // Notices read by the same command have freed capacity before.
@@ -208,7 +209,7 @@ impl EconomyChecks {
     /// In the hub's own ranking, free work for an owner that never paid or was paid does not count.
     fn weigh(&mut self, job: &Job, turn: Assignment, outcome: &Outcome, world: &World) {
         let nonsense = outcome.cause == Some(Cause::Unusable);
-        let free = turn.price.is_zero() || job.policy.unpaid || nonsense;
+        let free = turn.price.is_zero() || job.policy.requester.unpaid || nonsense;
         assert_eq!(
             outcome.counts_in_ranking,
             !(is_for_a_stranger(job, world) && free),

@@ -48,7 +48,7 @@ fn heard_otherwise(job: &Job, changes: &Changes, world: &World) {
     let to = changes.notices.iter().filter(|notice| notice.to == Some(requester));
     match &to.filter(words).collect::<Vec<_>>()[..] {
         [] => {
-            let own = job.policy.cancel_any_time || is_asked(job);
+            let own = job.policy.requester.cancels_any_time || is_asked(job);
             assert!(own && job.state == State::Cancelled, "no notice was sent: {job:?}");
         }
         [one] => pushed(one.id, agent.delivery_url(), changes),
@@ -66,7 +66,7 @@ fn pushed(notice: NoticeId, url: Option<String>, changes: &Changes) {
 /// otherwise the job's callback if the requester was answered that it has to wait.
 fn told_at(job: &Job, world: &World) -> Option<String> {
     match job.request.requester {
-        Requester::Agent(agent) if is_asked(job) || job.policy.presence_first => {
+        Requester::Agent(agent) if is_asked(job) || job.policy.requester.answered_at_once => {
             world.agent(agent).filter(|agent| agent.home == job.request.origin)?.delivery_url()
         }
         _ => job.request.callback.clone().filter(|_| job.pending),

@@ -24,7 +24,7 @@ impl TermsChecks {
         self.begun.clear();
         for job in jobs.values().filter(|job| !job.state.is_final()) {
             if let Some(turn) = job.assignment
-                && self.terms[&turn.worker].max_starts_per_minute.is_some()
+                && self.terms[&turn.worker].capacity.max_starts_per_minute.is_some()
             {
                 self.begun.entry(turn.worker).or_default().push(turn.since);
             }
@@ -40,8 +40,9 @@ impl TermsChecks {
     ) {
         for agent in changes.agents.values() {
             let old = self.terms.insert(agent.id, agent.terms);
-            if old.is_some_and(|old| old.max_starts_per_minute != agent.terms.max_starts_per_minute)
-            {
+            if old.is_some_and(|old| {
+                old.capacity.max_starts_per_minute != agent.terms.capacity.max_starts_per_minute
+            }) {
                 // A new limit counts from now on.
                 self.begun.remove(&agent.id);
             }
@@ -55,13 +56,14 @@ impl TermsChecks {
                 let after = before.iter().filter(|(id, _)| !changes.jobs.contains_key(id));
                 let after = after.map(|(_, job)| job).chain(changes.jobs.values());
                 let in_hand = after.filter(|job| job.active_worker() == Some(worker)).count();
-                let max = self.terms.get(&worker).and_then(|terms| terms.max_concurrent_jobs);
+                let max =
+                    self.terms.get(&worker).and_then(|terms| terms.capacity.max_concurrent_jobs);
                 assert!(
                     max.is_none_or(|max| in_hand <= max as usize),
                     "{worker} has too many jobs"
                 );
                 let named = matches!(job.selection, Selection::Direct(_));
-                let held = job.policy.not_before.is_some_and(|moment| moment > now);
+                let held = job.policy.named_worker.not_before.is_some_and(|moment| moment > now);
                 assert!(!(named && held), "assigned before not_before: {job:?}");
             }
         }
@@ -76,19 +78,19 @@ impl TermsChecks {
         let Some(turn) = job.assignment.filter(|_| job.epoch > epoch) else { return };
         let terms = self.terms[&turn.worker];
         let begun = self.begun.entry(turn.worker).or_default();
-        if terms.max_starts_per_minute.is_some() {
+        if terms.capacity.max_starts_per_minute.is_some() {
             begun.push(turn.since);
         }
         if given(old, job).is_none() {
             return;
         }
         let lately = begun.iter().filter(|at| now < at.plus(Millis::seconds(60))).count();
-        let max = terms.max_starts_per_minute;
+        let max = terms.capacity.max_starts_per_minute;
         assert!(max.is_none_or(|max| lately <= max as usize), "{} started too many", turn.worker);
         let live = !job.state.is_final();
         assert_eq!(
             job.acceptance.accepted_at.is_none(),
-            live && terms.confirms_jobs,
+            live && terms.intake.confirms_jobs,
             "asked to confirm, if it wants"
         );
         let skill = world.agent(turn.worker).and_then(|worker| worker.skill(&job.request.skill));

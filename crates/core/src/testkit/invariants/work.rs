@@ -144,7 +144,7 @@ fn told_later(old: Option<&Job>, job: &Job, changes: &Changes, world: &World) {
     let same_turn = old.is_some_and(|old| old.epoch == job.epoch);
     let news = crate::notice::NoticeKind::Assigned { job: job.id, epoch: job.epoch };
     let told = changes.notices.iter().filter(|notice| notice.news == news).count();
-    let reads = |worker| world.agent(worker).is_some_and(|agent| agent.terms.urgent_first);
+    let reads = |worker| world.agent(worker).is_some_and(|agent| agent.terms.intake.urgent_first);
     if same_turn && told > 0 {
         assert_eq!(told, 1, "notified twice: {job:?}");
         assert!(job.worker().is_some_and(reads), "notified without need: {job:?}");
@@ -157,12 +157,13 @@ fn paid_for(job: &Job) {
     if job.state.is_final() || matches!(job.selection, Selection::Invited { .. }) {
         return;
     }
-    if job.policy.unpaid {
+    if job.policy.requester.unpaid {
         assert!(job.payment.held.is_zero(), "prices only affect the choice: {job:?}");
         return;
     }
-    let unpaid =
-        job.policy.presence_first && job.assignment.is_none() && job.payment.held.is_zero();
+    let unpaid = job.policy.requester.answered_at_once
+        && job.assignment.is_none()
+        && job.payment.held.is_zero();
     assert!(job.payment.held == job.max_payment() || unpaid, "assigned without a hold: {job:?}");
     let asks = job
         .candidates

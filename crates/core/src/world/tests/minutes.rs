@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use crate::agent::Capacity;
 use crate::agent::Terms;
 use crate::command::{OpenJob, Registration};
 use crate::id::AgentId;
@@ -11,7 +12,10 @@ use crate::testkit::{TestHub, registration};
 use crate::time::Millis;
 
 fn keeps(scene: &mut TestHub, per_minute: Option<u32>) -> AgentId {
-    let terms = Terms { max_starts_per_minute: per_minute, ..Terms::default() };
+    let terms = Terms {
+        capacity: Capacity { max_starts_per_minute: per_minute, ..Capacity::default() },
+        ..Terms::default()
+    };
     scene.register(Registration { terms, ..registration("ada", "acme", &[("sum", "0")]) }).unwrap()
 }
 

@@ -14,6 +14,7 @@ use rialto_core::envelope::Envelope;
 use rialto_core::id::{JobId, NoticeId};
 use rialto_core::job::progress::ProgressUpdate;
 use rialto_core::job::{Policy, Selection};
+use rialto_core::job::{Queueing, Reassignment, RequesterOptions};
 use rialto_core::notice::Notice;
 use rialto_core::time::Millis;
 use rialto_core::world::Rules;
@@ -94,7 +95,9 @@ async fn grow(dir: &Path) {
         panic!("there is space")
     };
     let ended = DeliveryResult::Delivered { reply: Some("{}".to_owned()) };
-    run(Command::RecordDelivery { notice, result: ended }).await.expect("it was in flight");
+    run(Command::RecordDelivery { notice, result: ended, report: None })
+        .await
+        .expect("it was in flight");
     // And signed requests, some of them still in progress.
     for order in signed_orders::negotiation_commands() {
         second
@@ -117,14 +120,18 @@ async fn posts(engine: &Engine) {
     let asks = enrolled("asks", &[]).await;
     let [one, two] =
         [enrolled("one", &[("bid", "3")]).await, enrolled("two", &[("bid", "2")]).await];
-    let policy =
-        Policy { next_when_declined: true, queue_after_failure: true, ..Policy::default() };
+    let policy = Policy {
+        reassignment: Reassignment { when_declined: true, ..Reassignment::default() },
+        queueing: Queueing { after_failure: true, ..Queueing::default() },
+        ..Policy::default()
+    };
     let task = |n: u64, selection: Selection| {
         let order = open(1_100_000 + n, asks, "bid", "5", engine.now());
         OpenJob { selection, policy, ..order }
     };
     let newest = || engine.with_world(|world| JobId(world.next.job.0 - 1));
-    let unpaid = Policy { unpaid: true, ..policy };
+    let unpaid =
+        Policy { requester: RequesterOptions { unpaid: true, ..policy.requester }, ..policy };
     run(submit_task(OpenJob { policy: unpaid, ..task(1, Selection::Cheapest) })).await;
     run(report(newest(), two, true, "2").into()).await;
     run(submit_task(OpenJob { policy: unpaid, ..task(2, Selection::Cheapest) })).await;

@@ -46,14 +46,14 @@ async fn what_was_begun_and_taken_back_in_one_batch_still_counts_after_a_full_di
     };
     let (engine, mut lane) = ManualLane::start(setup).expect("an empty store can be read");
     let mut busy = enrol("bob", "bob", &[("sum", "1")]);
-    busy.terms.max_starts_per_minute = Some(1);
+    busy.terms.capacity.max_starts_per_minute = Some(1);
     let people = [enrol("ada", "ada", &[]), busy];
     let people = people.into_iter().map(|one| Command::Register(Box::new(one))).collect();
     let came = batch(&engine, &mut lane, people).await;
     let [ada, bob] = [0, 1].map(|at| agent_in(came[at].as_ref().expect("a new name is free")));
     let mut first = open(1, ada, "sum", "1", START);
-    first.policy.queue_unmatched = true;
-    first.policy.next_when_declined = true;
+    first.policy.queueing.when_unmatched = true;
+    first.policy.reassignment.when_declined = true;
     let back = JobRef::Foreign { origin: first.origin, id: first.foreign_id.clone() };
     let both = vec![Command::OpenJob(Box::new(first)), Command::Requeue { job: back }];
     assert!(batch(&engine, &mut lane, both).await.iter().all(Result::is_ok));

@@ -210,7 +210,7 @@ async fn work_reported_under_a_key_is_not_counted_as_begun_twice() {
     let hub = Hub::in_memory();
     let ada = hub.enrol(enrol("ada", "ada", &[])).await;
     let mut busy = enrol("bob", "bob", &[("sum", "1")]);
-    busy.terms.max_starts_per_minute = Some(2);
+    busy.terms.capacity.max_starts_per_minute = Some(2);
     let bob = hub.enrol(busy).await;
     let first = hub.open(hub.ask(1, ada, "sum", "1")).await;
     let done = crate::fixtures::report(first, bob, true, "1");

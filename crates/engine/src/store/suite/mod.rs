@@ -119,7 +119,7 @@ pub fn write_sample_history(script: &mut ModelHub, store: &mut dyn Store) {
         other => panic!("{other:?}"),
     };
     let ended = DeliveryResult::Delivered { reply: Some("{\"status\":\"ok\"}".to_owned()) };
-    run(Command::RecordDelivery { notice: sent, result: ended });
+    run(Command::RecordDelivery { notice: sent, result: ended, report: None });
     run(Command::Ack { agent: cyd, up_to: 1 });
     let scope = Digest::of(&[b"once"]);
     let kept = SavedAnswer::Answer { status: 201, body: "{}".to_owned() };

@@ -93,8 +93,11 @@ pub fn pushes_appear_and_vanish(place: &mut dyn StoreFixture) {
     drop(store);
     let mut store = place.open();
     assert_eq!(store.load_hot_rows().unwrap().deliveries.into_keys().collect::<Vec<_>>(), [notice]);
-    let (_, changes) = script
-        .run(Command::RecordDelivery { notice, result: DeliveryResult::Delivered { reply: None } });
+    let (_, changes) = script.run(Command::RecordDelivery {
+        notice,
+        result: DeliveryResult::Delivered { reply: None },
+        report: None,
+    });
     store.commit(&changes, &ExpiredRows::default()).expect("there is space");
     assert!(store.load_hot_rows().unwrap().deliveries.is_empty());
     // Created and completed within one batch: there is nothing to keep.

@@ -138,7 +138,7 @@ mod tests {
         let proven = VerifiedKey {
             caller: AuthenticatedCaller::Agent(ada.id),
             key: key.hash(),
-            kind: key.kind(),
+            prefix: key.prefix(),
         };
         let mut feed = EventStream::new(
             hub.engine.clone(),

@@ -11,11 +11,10 @@ pub mod trace;
 pub mod view;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::{RawQuery, State};
 use rialto_core::command::JobRef;
-use rialto_core::id::{AgentId, JobId};
+use rialto_core::id::AgentId;
 use rialto_core::job::Job;
 use rialto_protocols::adapter::{HubContext, fidelity};
 use uuid::Uuid;
@@ -51,12 +50,12 @@ pub async fn show_job(
                 Some(job) => job,
                 None => {
                     let job = find_party_job(&context, agent, &id).await?;
-                    let job = wait_until_ended(&context, agent, job, at_most).await?;
+                    let job = wait::wait_until_ended(&context, agent, job, at_most).await?;
                     // While it waited, the job may have been assigned to another worker.
-                    match job.is_requested_by(agent) || job.worker() == Some(agent) {
-                        true => job,
-                        false => return Err(Problem::not_found()),
+                    if !job.is_requested_by(agent) && job.worker() != Some(agent) {
+                        return Err(Problem::not_found());
                     }
+                    job
                 }
             };
             let parts = progress::load_parts(&context, &job).await?;
@@ -64,32 +63,6 @@ pub async fn show_job(
         }
     };
     Ok(ok_response(&view))
-}
-
-/// The job once it has ended or waits for the requester, or as it is after the timeout.
-async fn wait_until_ended(
-    context: &HubContext,
-    party: AgentId,
-    job: Arc<Job>,
-    at_most: Duration,
-) -> Result<Arc<Job>, Problem> {
-    if job.state.is_final() || at_most.is_zero() {
-        return Ok(job);
-    }
-    let is_over = || context.engine.with_world(|world| has_ended(world.job(job.id))).then_some(());
-    wait::wait_until(context, party, at_most, is_over).await?;
-    load_job(context, job.id).await
-}
-
-/// Whether waiting helps no more: a job that is not in memory any more has ended, and one with an
-/// open question waits itself.
-fn has_ended(job: Option<&Arc<Job>>) -> bool {
-    job.is_none_or(|job| job.state.is_final() || job.open_question().is_some())
-}
-
-/// The current job.
-async fn load_job(context: &HubContext, id: JobId) -> Result<Arc<Job>, Problem> {
-    context.engine.load_job(id).await?.ok_or_else(Problem::not_found)
 }
 
 /// The job of a party, by the hub's id or by the party's own; other callers get a 404.

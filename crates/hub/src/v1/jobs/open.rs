@@ -1,22 +1,15 @@
 //! Opens jobs.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use axum::extract::{RawQuery, State};
-use http::{HeaderValue, StatusCode};
-use rialto_core::answer::Answer;
-use rialto_core::command::Command;
+use http::StatusCode;
 use rialto_core::id::AgentId;
-use rialto_core::job::{Job, Requester, State as JobState};
-use rialto_core::refusal::Refusal;
+use rialto_core::job::Requester;
 use rialto_core::time::Timestamp;
-use rialto_engine::Failure;
-use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::open_job::{self, JOB_LIFETIME, JobRequest, WorkerChoice};
+use rialto_protocols::adapter::{HubContext, api_protocol};
+use rialto_protocols::kit::canonical::job_digest;
 use rialto_protocols::kit::fields::{Fields, Malformed};
-use rialto_protocols::kit::ijson;
-use rialto_protocols::registry::job::{self, JOB_LIFETIME, JobOrder, JobPreferences, WorkerChoice};
-use rialto_protocols::registry::wire::{DECIMALS, JobPost, NAME_MAX};
+use rialto_protocols::kit::ijson::{self, Json};
 
 use super::view::{JobView, Viewer};
 use crate::v1::auth::{AgentCaller, RawBody};
@@ -27,50 +20,60 @@ use crate::v1::{agent_names, page, strict_fields, wait};
 /// Members of the request body.
 const MEMBERS: [&str; 8] =
     ["id", "skill", "input", "budget", "to", "select", "callback", "deadline"];
-/// Response header with the id of the job.
-const JOB_HEADER: &str = "rialto-job";
+/// The longest name of a skill.
+const SKILL_MAX: usize = 128;
+/// Decimals a budget may have.
+const BUDGET_DECIMALS: usize = 2;
 
 /// The parsed request.
 struct OpenJobRequest {
-    wire: JobPost,
+    /// The job, without its worker.
+    job: JobRequest,
     /// The agent that is to do it, by any of its names.
     to: Option<String>,
-    preferences: JobPreferences,
 }
 
 impl OpenJobRequest {
-    fn parse(body: &[u8], now: Timestamp) -> Result<Self, Malformed> {
+    fn parse(body: &[u8], requester: AgentId, now: Timestamp) -> Result<Self, Malformed> {
         let json = ijson::read(body)?;
         let f = strict_fields::parse_fields(&json, &MEMBERS)?;
-        let skill = f.required_name("skill", NAME_MAX)?.to_owned();
+        let skill = f.required_name("skill", SKILL_MAX)?.to_owned();
         let input = f.object("input")?.and(f.get("input"));
-        let budget = f.required_credits("budget", DECIMALS)?;
+        let budget = f.required_credits("budget", BUDGET_DECIMALS)?;
         let callback = f.text("callback")?.filter(|url| !url.is_empty());
         let to = agent_names::parse_agent_name(&f, "to")?;
         let choice = parse_choice(&f)?;
         if to.is_some() && choice != WorkerChoice::Best {
             return Err(f.malformed("select", "must be omitted if \"to\" names an agent"));
         }
-        let wishes = JobPreferences {
+        let deadline = parse_deadline(&f, now)?;
+        let job = JobRequest {
+            id: f.uuid("id")?,
+            requester: Requester::Agent(requester),
+            worker: None,
             choice,
-            deadline: parse_deadline(&f, now)?,
-            ..JobPreferences::default()
+            content: job_digest(&skill, input, budget, callback, &preferences(choice, deadline)),
+            skill,
+            input: input.map_or("{}", Json::raw).to_owned(),
+            budget,
+            callback: callback.map(str::to_owned),
+            deadline,
+            requester_waits: false,
+            meta: "{}".to_owned(),
         };
-        let id = f.uuid("id")?;
-        let wire = JobPost::minimal(skill, input, budget, callback, &canonical_preferences(wishes));
-        Ok(Self { wire: JobPost { job_id: id, ..wire }, to, preferences: wishes })
+        Ok(Self { job, to })
     }
 }
 
 /// What the preferences add to the job's digest; without any, the digest is the same as for a job
 /// opened in the protocol itself.
-fn canonical_preferences(wishes: JobPreferences) -> Vec<u8> {
-    let choice = match wishes.choice {
+fn preferences(choice: WorkerChoice, deadline: Option<Timestamp>) -> Vec<u8> {
+    let choice = match choice {
         WorkerChoice::Best => "",
         WorkerChoice::Cheapest => "cheapest",
         WorkerChoice::Offers => "offers",
     };
-    let deadline = wishes.deadline.map(|deadline| format!(" by {}", deadline.0));
+    let deadline = deadline.map(|deadline| format!(" by {}", deadline.0));
     [choice, &deadline.unwrap_or_default()].concat().into_bytes()
 }
 
@@ -85,10 +88,10 @@ fn parse_choice(f: &Fields<'_, '_>) -> Result<WorkerChoice, Malformed> {
 
 fn parse_deadline(f: &Fields<'_, '_>, now: Timestamp) -> Result<Option<Timestamp>, Malformed> {
     let deadline = f.time("deadline")?;
-    match deadline.is_some_and(|deadline| deadline > now.plus(JOB_LIFETIME)) {
-        true => Err(f.malformed("deadline", "must be within the next 24 hours")),
-        false => Ok(deadline),
+    if deadline.is_some_and(|deadline| deadline > now.plus(JOB_LIFETIME)) {
+        return Err(f.malformed("deadline", "must be within the next 24 hours"));
     }
+    Ok(deadline)
 }
 
 /// `POST /v1/jobs`: opens a job for the named agent, or for one the hub chooses, and may wait for
@@ -100,46 +103,19 @@ pub async fn open_job(
     RawBody(body): RawBody,
 ) -> HandlerResult {
     let at_most = wait::parse_wait(&page::parse_query(raw.as_deref(), &["wait"])?)?;
-    let OpenJobRequest { wire, to, preferences: wishes } =
-        OpenJobRequest::parse(&body, context.engine.now())?;
+    let OpenJobRequest { mut job, to } = OpenJobRequest::parse(&body, by.id, context.engine.now())?;
     let find = |name: &String| {
         context.engine.with_world(|world| agent_names::find_agent(world, name, "/to"))
     };
-    let worker = to.as_ref().map(find).transpose()?;
-    if let Some(url) = &wire.callback_url {
+    job.worker = to.as_ref().map(find).transpose()?;
+    if let Some(url) = &job.callback {
         let blocked = |why| Problem::invalid_field("/callback", format!("callback {why}"));
         context.egress.check_url(url).map_err(blocked)?;
     }
-    let order =
-        JobOrder { request: wire, requester: Requester::Agent(by.id), worker, preferences: wishes };
-    let job = job::open_job(&context, order, by.once).await?;
-    let job = wait_or_mark_pending(&context, by.id, job, at_most).await?;
+    let job = open_job::open_job(&context, api_protocol().id(), job, by.once).await?;
+    let job = wait::wait_until_ended(&context, by.id, job, at_most).await?;
+    let job = open_job::settle(&context.engine, job).await?;
     let mut answer = json_response(StatusCode::CREATED, &JobView::full(&job, Viewer::Requester));
-    if let Ok(id) = HeaderValue::from_str(&job.uuid.to_string()) {
-        answer.headers_mut().insert(JOB_HEADER, id);
-    }
+    open_job::set_job_header(&mut answer, job.uuid);
     Ok(answer)
-}
-
-/// Waits for the end as long as the caller wants. If the job does not end in time, the caller gets
-/// a notice later.
-async fn wait_or_mark_pending(
-    context: &HubContext,
-    by: AgentId,
-    job: Arc<Job>,
-    at_most: Duration,
-) -> Result<Arc<Job>, Problem> {
-    let mut job = super::wait_until_ended(context, by, job, at_most).await?;
-    if !job.state.is_final() && !job.pending {
-        job = match context.engine.run(Command::MarkPending { job: job.id }).await {
-            Ok(Answer::Job { job, .. }) => job,
-            // It ended just before it could be marked as pending.
-            Ok(_) | Err(Failure::Refused(_)) => super::load_job(context, job.id).await?,
-            Err(failure) => return Err(failure.into()),
-        };
-    }
-    match job.state {
-        JobState::Withdrawn => Err(Refusal::Offline.into()),
-        _ => Ok(job),
-    }
 }

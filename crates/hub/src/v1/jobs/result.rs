@@ -8,10 +8,10 @@ use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job};
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
-use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::{HubContext, api_protocol};
+use rialto_protocols::kit::canonical::canonical_bytes;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson::{self, Json};
-use rialto_protocols::registry::job::{canonical_bytes, cause_of_code};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -110,7 +110,7 @@ impl FailureReport {
         let code = f.name("code", CODE_MAX)?;
         let own = parse_text(f, "message")?;
         let text = own.unwrap_or_else(|| code.unwrap_or(DEFAULT_FAILURE_TEXT).to_owned());
-        let by_code = code.map_or(Cause::Execution, cause_of_code);
+        let by_code = code.map_or(Cause::Execution, |code| api_protocol().cause_of_code(code));
         let cause = match f.text("cause")? {
             None | Some("execution") => by_code,
             Some("invalid_input") => Cause::Policy,

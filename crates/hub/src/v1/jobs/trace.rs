@@ -3,7 +3,6 @@
 
 use axum::extract::State;
 use rialto_core::command::JobRef;
-use rialto_core::id::AgentId;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::adapter::fidelity::{self, Viewer};
 
@@ -38,9 +37,4 @@ pub async fn show_trace(
 pub fn is_trace_path(path: &str) -> bool {
     let id = path.strip_prefix("/v1/jobs/").and_then(|rest| rest.strip_suffix("/trace"));
     id.is_some_and(|id| !id.is_empty() && !id.contains('/'))
-}
-
-/// The agent of a protocol's own read-only credential.
-pub fn find_reader(context: &HubContext, headers: &http::HeaderMap) -> Option<AgentId> {
-    rialto_protocols::ALL.iter().find_map(|adapter| adapter.authenticate_reader(context, headers))
 }

@@ -4,7 +4,7 @@ use axum::extract::State;
 use http::StatusCode;
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
-use rialto_engine::keys::{Key, KeyKind};
+use rialto_engine::keys::{Key, KeyPrefix};
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson;
@@ -28,7 +28,7 @@ pub async fn issue_key(
     RawBody(body): RawBody,
 ) -> HandlerResult {
     let retire_others = parse_retire_others(&body)?;
-    let key = Key::from_random(KeyKind::Operator, context.engine.random().new_key_bytes());
+    let key = Key::from_random(KeyPrefix::OPERATOR, context.engine.random().new_key_bytes());
     let (holder, hash) = (Holder::Operator, key.hash());
     let command = Command::IssueKey { holder, hash, retire_others, by_operator: true };
     let ran = context.engine.run_once(command, by.once).await?;

@@ -21,10 +21,10 @@ use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::Rules;
 use rialto_engine::Engine;
 use rialto_engine::delivery::egress::{Egress, EgressSettings};
-use rialto_engine::keys::{Key, KeyKind};
+use rialto_engine::keys::{Key, KeyPrefix};
 use rialto_engine::store::memory::MemoryStore;
 use rialto_engine::testkit::{ManualClock, start_engine};
-use rialto_protocols::adapter::{HubContext, HubContextParts, Settings};
+use rialto_protocols::adapter::{HubContext, HubContextParts, settings};
 use rialto_protocols::registry;
 use serde_json::Value;
 use tower::ServiceExt;
@@ -74,29 +74,19 @@ impl Hub {
         let allow = vec!["127.0.0.0/8".parse().expect("a net")];
         let settings = EgressSettings { allow, ..EgressSettings::default() };
         let egress = Egress::new(settings).expect("good settings");
-        let relay = rialto_protocols::relay::Settings::default();
         let context = HubContext::new(HubContextParts {
-            relay: rialto_protocols::relay::RelayState::new(relay, engine.hub_secret()),
-            agora: rialto_protocols::agora::AgoraState::new(
-                Default::default(),
-                engine.hub_secret(),
-            ),
-            openclaw: rialto_protocols::openclaw::OpenclawState::new(
-                Default::default(),
-                engine.hub_secret(),
-            ),
-            clara: rialto_protocols::clara::Settings::of(engine.hub_secret()),
+            protocols: settings::open_with_defaults(engine.hub_secret()),
             write_limiter: Arc::new(rialto_protocols::adapter::Unlimited),
             engine: engine.clone(),
             egress: Arc::new(egress),
             hub_url: "http://hub.example".to_owned(),
             body_limit: 1 << 20,
-            settings: Settings::default(),
+            settings: Default::default(),
             running_requests: Default::default(),
             pending_waits: Default::default(),
             endpoint_checks: Default::default(),
         });
-        let key = Key::from_random(KeyKind::Operator, [9; 20]);
+        let key = Key::from_random(KeyPrefix::OPERATOR, [9; 20]);
         let (holder, hash) = (Holder::Operator, key.hash());
         if engine.with_world(|world| world.key(&hash).is_none()) {
             let command =
@@ -121,7 +111,7 @@ impl Hub {
         endpoint: Option<&str>,
     ) -> Agent {
         let native = self.engine.random().new_uuid().to_string();
-        let key = Key::from_random(KeyKind::Registry, self.engine.random().new_key_bytes());
+        let key = Key::from_random(KeyPrefix::AGENT, self.engine.random().new_key_bytes());
         let skills = skill.map(|(name, price)| Skill {
             name: name.to_owned(),
             price: credits(price),

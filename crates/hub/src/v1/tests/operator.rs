@@ -164,7 +164,10 @@ async fn pushes_are_listed_and_tried_again() {
         let notice = newest.expect("a callback is due");
         let next_try = (n > 0).then(|| hub.engine.now());
         let ended = DeliveryResult::Failed { why: "answered HTTP 500".to_owned(), next_try };
-        hub.engine.run(Command::RecordDelivery { notice, result: ended }).await.expect("recorded");
+        hub.engine
+            .run(Command::RecordDelivery { notice, result: ended, report: None })
+            .await
+            .expect("recorded");
         pushes.push((notice, job));
     }
     let _ = worker;

@@ -91,7 +91,7 @@ async fn everybody_sees_and_sends_again_its_own() {
     let why = "answered HTTP 500".to_owned();
     let ended = DeliveryResult::Failed { why, next_try: None };
     hub.engine
-        .run(Command::RecordDelivery { notice: mine, result: ended })
+        .run(Command::RecordDelivery { notice: mine, result: ended, report: None })
         .await
         .expect("recorded");
     let all = hub.all("/v1/webhooks", &client.key, 1).await;

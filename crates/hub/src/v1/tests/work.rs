@@ -2,6 +2,7 @@
 
 use rialto_core::agent::presence::Availability;
 use rialto_core::command::{Command, JobRef};
+use rialto_core::job::Reassignment;
 use rialto_core::job::{Policy, Selection};
 use rialto_core::time::Millis;
 
@@ -339,7 +340,10 @@ async fn a_declined_job_goes_on_if_the_hub_chose_and_ends_if_it_was_named() {
     let (hub, client, worker) = scene().await;
     let second = hub.enrol("second", "initech", Some(("sum", "0.05"))).await;
     let said = r#"{"epoch":1,"reason":"too much to do"}"#;
-    let policy = Policy { next_when_declined: true, ..Policy::default() };
+    let policy = Policy {
+        reassignment: Reassignment { when_declined: true, ..Reassignment::default() },
+        ..Policy::default()
+    };
     let chosen = hub.hire_by(&client, "sum", Selection::BestReputation, policy).await;
     let path = format!("/v1/jobs/{}/decline", chosen.uuid);
     let got = hub.post(&path, &worker.key, said).await;

@@ -2,8 +2,9 @@
 
 use rialto_core::job::Job;
 use rialto_core::world::World;
+use rialto_protocols::adapter::api_protocol;
+use rialto_protocols::adapter::open_job::{requester_name, skill_name};
 use rialto_protocols::kit::raw_json;
-use rialto_protocols::registry::job::{requester_name, skill_name};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -47,7 +48,7 @@ impl WorkView {
             epoch: job.epoch,
             skill: skill_name(world, job),
             input: raw_json::verbatim(&job.request.input),
-            requester: requester_name(world, job),
+            requester: requester_name(world, job, api_protocol().id()),
             protocol: job.request.origin.to_string(),
             budget: format_amount(if at_home { job.payment.budget } else { turn.price }),
             price: format_amount(turn.price),

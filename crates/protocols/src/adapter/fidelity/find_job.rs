@@ -8,7 +8,7 @@ use rialto_core::job::Job;
 use rialto_engine::Failure;
 use uuid::Uuid;
 
-use super::super::HubContext;
+use crate::adapter::HubContext;
 
 /// The job with this public id, or with this id in any protocol as seen by `by`, if `by` is a party
 /// of the job.
@@ -24,8 +24,8 @@ pub async fn find_job(
             return Ok(Some(job));
         }
     }
-    for adapter in crate::ALL {
-        let job = adapter.field_map().find_job(context, by, id).await?;
+    for protocol in &context.protocols {
+        let job = protocol.clone().job_messages(context).find_job(by, id).await?;
         if let Some(job) = job.filter(is_party) {
             return Ok(Some(job));
         }

@@ -12,6 +12,7 @@ use super::message_view::{FieldParts, MessageView};
 use super::note::{Note, compare_fields};
 use super::part::Part;
 use super::{FieldMap, TracedJob};
+use crate::adapter::HubContext;
 use crate::kit::object::ObjectWriter;
 
 /// One crossing.
@@ -63,21 +64,21 @@ pub(super) fn field_map_of(protocol: Protocol) -> Option<&'static dyn FieldMap> 
 }
 
 /// The hops of a job so far: none before it has a worker.
-pub fn hops(shown: TracedJob<'_>) -> Vec<Hop> {
+pub fn hops(context: &HubContext, shown: TracedJob<'_>) -> Vec<Hop> {
     let job = shown.job;
     let home = |world: &World| job.worker().and_then(|id| world.agent(id)).map(|agent| agent.home);
-    let Some(home) = shown.context.engine.with_world(home) else { return Vec::new() };
-    let (Some(requester), Some(worker)) = (field_map_of(job.request.origin), field_map_of(home))
-    else {
+    let Some(home) = context.engine.with_world(home) else { return Vec::new() };
+    let messages = |of| Some(context.protocol(of)?.clone().job_messages(context));
+    let (Some(requester), Some(worker)) = (messages(job.request.origin), messages(home)) else {
         return Vec::new();
     };
-    let request = worker.request_received(shown).map(|given| Hop {
+    let request = worker.request_received(shown).map(|received| Hop {
         kind: HopKind::Request,
         from: job.request.origin,
         to: home,
         at: job.assignment.map_or(job.request.opened_at, |turn| turn.since),
         sent: Some(requester.request_sent(shown)),
-        received: given,
+        received,
     });
     let to_requester = |kind, at, sent: MessageView, received: Option<MessageView>| {
         let (from, to) = (home, job.request.origin);
@@ -95,16 +96,9 @@ pub fn hops(shown: TracedJob<'_>) -> Vec<Hop> {
         to_requester(HopKind::Question, question.asked_at, question_sent(home, question), received)
     });
     let result = job.ended_at.and_then(|at| {
-        let given = requester.result_received(shown)?;
-        let asked = worker.result_sent(shown);
-        Some(Hop {
-            kind: HopKind::Result,
-            from: home,
-            to: job.request.origin,
-            at,
-            sent: asked,
-            received: given,
-        })
+        let received = requester.result_received(shown)?;
+        let sent = worker.result_sent(shown);
+        Some(Hop { kind: HopKind::Result, from: home, to: job.request.origin, at, sent, received })
     });
     request.into_iter().chain(progress).chain(question).chain(result).collect()
 }

@@ -35,12 +35,9 @@ pub use note::{Fate, Note, compare_fields};
 pub use part::Part;
 pub use trace::{Trace, Viewer, state_name, trace};
 
-use super::HubContext;
-
 /// A job, and what is needed to rebuild the messages its parties saw.
 #[derive(Clone, Copy)]
 pub struct TracedJob<'v> {
-    pub context: &'v HubContext,
     pub job: &'v Job,
     /// The notices that told the worker to start and the requester of the end, if they are recent
     /// enough.
@@ -54,8 +51,8 @@ pub struct TracedJob<'v> {
 pub type FindJobFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Option<Arc<Job>>, Failure>> + Send + 'a>>;
 
-/// How a protocol shows a job to its requesters and workers.
-pub trait FieldMap: Sync {
+/// The messages about a job that agents of one protocol saw at this hub.
+pub trait JobMessages: Send + Sync {
     /// The request as its requester wrote it; only for jobs of this protocol.
     fn request_sent(&self, shown: TracedJob<'_>) -> MessageView;
 
@@ -80,6 +77,12 @@ pub trait FieldMap: Sync {
         None
     }
 
+    /// The job that has this id for one of its parties. The caller checks that `by` is a party.
+    fn find_job<'a>(&'a self, by: AgentId, id: &'a str) -> FindJobFuture<'a>;
+}
+
+/// What the fields of a protocol's messages are about. It needs no hub.
+pub trait FieldMap: Sync {
     /// Members of the request that this protocol does not define: a JSON object (B11).
     fn extras(&self, job: &Job) -> Option<String>;
 
@@ -87,14 +90,6 @@ pub trait FieldMap: Sync {
     fn evidence(&self, _: &Job) -> Option<String> {
         None
     }
-
-    /// The job that has this id for one of its parties. The caller checks that `by` is a party.
-    fn find_job<'a>(
-        &'a self,
-        context: &'a HubContext,
-        by: AgentId,
-        id: &'a str,
-    ) -> FindJobFuture<'a>;
 
     /// Reads a request as a requester would send it, or says what is wrong with it.
     fn read_request(
@@ -123,5 +118,5 @@ pub struct NeutralRequest {
 
 /// Members of a request that its own protocol does not define, for a worker of another protocol.
 pub fn extras(job: &Job) -> Option<String> {
-    hop::field_map_of(job.request.origin).and_then(|sides| sides.extras(job))
+    hop::field_map_of(job.request.origin).and_then(|map| map.extras(job))
 }

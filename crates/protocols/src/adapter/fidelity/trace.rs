@@ -12,11 +12,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::TracedJob;
 use super::hop::{Hop, HopKind, field_map_of, hops};
 use super::message_view::{Field, MessageView};
 use super::note::{Fate, Note};
 use super::part::Part;
-use super::{HubContext, TracedJob};
+use crate::adapter::HubContext;
 use crate::kit::{raw_json, rfc3339};
 
 /// How far back in an inbox a notice of the job is searched for.
@@ -106,15 +107,9 @@ struct EvidenceView {
 pub async fn trace(context: &HubContext, job: &Job, eyes: Viewer) -> Result<Trace, Failure> {
     let (start, end) = (start(context, job).await?, end(context, job).await?);
     let reports = context.engine.reports_of(job.progress.newest, 1).await?;
-    let traced = TracedJob {
-        context,
-        job,
-        start: start.as_ref(),
-        end: end.as_ref(),
-        report: reports.rows.first(),
-    };
-    let hops = hops(traced);
-    let signed = field_map_of(job.request.origin).and_then(|sides| sides.evidence(job));
+    let report = reports.rows.first();
+    let hops = hops(context, TracedJob { job, start: start.as_ref(), end: end.as_ref(), report });
+    let signed = field_map_of(job.request.origin).and_then(|map| map.evidence(job));
     let hops = hops.into_iter().map(|hop| HopView::of(hop, eyes, signed.is_some())).collect();
     let signed = signed.filter(|_| eyes != Viewer::Operator);
     let evidence = signed.map(|text| EvidenceView {

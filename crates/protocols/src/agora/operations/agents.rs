@@ -9,7 +9,7 @@ use rialto_core::world::World;
 
 use super::envelopes::agent_not_found;
 use super::{PathParam, json_response, malformed, query};
-use crate::adapter::HubContext;
+use crate::agora::AgoraContext;
 use crate::agora::errors::{ErrorResponse, HandlerResult};
 use crate::agora::wire::responses::{AgentEntry, CapabilityEntry, DirectoryPage};
 use crate::agora::{ID, directory};
@@ -25,13 +25,13 @@ const PAGE_BYTES: usize = 256 << 10;
 const SCAN_MAX: u64 = 10_000;
 
 /// `GET /agents`: all agents, or those that support a resource, best first.
-pub async fn list(State(context): State<HubContext>, RawQuery(raw): RawQuery) -> HandlerResult {
+pub async fn list(State(context): State<AgoraContext>, RawQuery(raw): RawQuery) -> HandlerResult {
     let query = query(&context, raw.as_deref())?;
     let bad = |bad| malformed(&context, bad);
     let limit = query.integer("limit", 1..=PAGE_MAX).map_err(bad)?.unwrap_or(PAGE);
     let limit = usize::try_from(limit).unwrap_or(1);
     let cursor = query.integer("cursor", 0..=i64::MAX).map_err(bad)?.unwrap_or(0).unsigned_abs();
-    let (hub, now) = (context.agora.signer.did(), context.engine.now());
+    let (hub, now) = (context.state.signer.did(), context.engine.now());
     let (found, rest) = context.engine.with_world(|world| match query.text("resource") {
         Some(resource) => supporting(world, resource, cursor, limit),
         None => everybody(world, cursor, limit),
@@ -106,9 +106,9 @@ fn size(entry: &AgentEntry) -> usize {
 }
 
 /// `GET /agents/{id}`: one agent.
-pub async fn show(State(context): State<HubContext>, PathParam(id): PathParam) -> HandlerResult {
+pub async fn show(State(context): State<AgoraContext>, PathParam(id): PathParam) -> HandlerResult {
     let key = PublicKey::parse(&id).ok();
-    let (hub, now) = (context.agora.signer.did(), context.engine.now());
+    let (hub, now) = (context.state.signer.did(), context.engine.now());
     let found = key.and_then(|key| {
         context.engine.with_world(|world| {
             let agent = world.agent(world.agent_by_alias(ID, &key.did())?)?;

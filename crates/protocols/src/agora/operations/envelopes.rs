@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{RawQuery, State};
-use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
@@ -13,9 +12,11 @@ use rialto_core::notice::{Notice, NoticeKind};
 
 use super::{BodyBytes, PathParam, json_response, malformed, query};
 use crate::adapter::inbox_stream::load_jobs;
+use crate::adapter::open_job::set_job_header;
 use crate::adapter::peer::Peer;
 use crate::adapter::shutdown::Shutdown;
-use crate::adapter::{BodyFuture, HubContext, RequestHead, ResponseFuture};
+use crate::adapter::{BodyFuture, RequestHead, ResponseFuture};
+use crate::agora::AgoraContext;
 use crate::agora::delivery::notice_envelope_among;
 use crate::agora::envelope::{AcceptedEnvelope, EnvelopeSource, accept_envelope, request_id_of};
 use crate::agora::errors::{self, ErrorResponse, HandlerResult};
@@ -30,12 +31,9 @@ const WAIT_MS_MAX: i64 = 30_000;
 const LOOK_BACK: u64 = 256;
 const PAGE: usize = 64;
 
-/// The header with the id of the job that an answer is about.
-const JOB_HEADER: &str = "rialto-job";
-
 /// `POST /envelopes` and `POST /agora`: any signed envelope.
 pub async fn post_envelope(
-    State(context): State<HubContext>,
+    State(context): State<AgoraContext>,
     Peer(peer): Peer,
     stopping: Shutdown,
     RawQuery(raw): RawQuery,
@@ -47,7 +45,7 @@ pub async fn post_envelope(
 
 /// `POST /agents/{id}`: an envelope for the agent that the path names.
 pub async fn post_envelope_to_agent(
-    State(context): State<HubContext>,
+    State(context): State<AgoraContext>,
     PathParam(id): PathParam,
     Peer(peer): Peer,
     stopping: Shutdown,
@@ -67,7 +65,7 @@ pub fn agent_not_found() -> Failure {
 
 /// The fast path for envelopes without a wait.
 pub fn post_envelope_fast(
-    context: HubContext,
+    context: AgoraContext,
     head: RequestHead,
     body: BodyFuture,
 ) -> ResponseFuture {
@@ -85,7 +83,7 @@ pub fn post_envelope_fast(
 }
 
 async fn answer(
-    context: &HubContext,
+    context: &AgoraContext,
     raw: Option<&str>,
     stopping: Shutdown,
     body: &[u8],
@@ -104,7 +102,7 @@ async fn answer(
         Some(envelope) => {
             let job = taken.job;
             let mut answer = json_response(200, envelope);
-            mark(&mut answer, job);
+            set_job_header(&mut answer, job);
             Ok(answer)
         }
         None => Ok(shown(taken)),
@@ -113,20 +111,13 @@ async fn answer(
 
 fn shown(taken: AcceptedEnvelope) -> Response {
     let mut answer = json_response(taken.status, taken.text);
-    mark(&mut answer, taken.job);
+    set_job_header(&mut answer, taken.job);
     answer
-}
-
-/// Adds the hub's id of the opened job (B18).
-fn mark(answer: &mut Response, job: Option<uuid::Uuid>) {
-    if let Some(value) = job.and_then(|job| HeaderValue::from_str(&job.to_string()).ok()) {
-        answer.headers_mut().insert(JOB_HEADER, value);
-    }
 }
 
 /// The first envelope that answers, as it was signed. It also stays in the inbox.
 async fn heard(
-    context: &HubContext,
+    context: &AgoraContext,
     taken: &AcceptedEnvelope,
     mut stopping: Shutdown,
 ) -> Option<String> {
@@ -157,14 +148,14 @@ async fn heard(
 }
 
 /// The request with the id that its requester gave it.
-async fn own_job(context: &HubContext, by: AgentId, id: &str) -> Option<Arc<Job>> {
+async fn own_job(context: &AgoraContext, by: AgentId, id: &str) -> Option<Arc<Job>> {
     let (origin, id) =
         context.engine.with_world(|world| request::requester_job_name(world, by, id))?;
     context.engine.find_job(&JobRef::Foreign { origin, id }).await.ok().flatten()
 }
 
 async fn answering(
-    context: &HubContext,
+    context: &AgoraContext,
     page: Vec<Notice>,
     request_id: &str,
     own: &Job,

@@ -15,7 +15,6 @@ use rialto_core::id::AgentId;
 use rialto_core::notice::Notice;
 
 use super::{BodyBytes, json_response, malformed, query};
-use crate::adapter::HubContext;
 use crate::adapter::inbox_stream::{InboxEncoder, InboxStream, JobsById, StreamStart, load_jobs};
 use crate::adapter::shutdown::Shutdown;
 use crate::agora::ID;
@@ -25,6 +24,7 @@ use crate::agora::errors::{self, ErrorResponse, HandlerResult};
 use crate::agora::wire::envelope::read_json;
 use crate::agora::wire::error::Failure;
 use crate::agora::wire::responses::{self, Ack, AckAnswer};
+use crate::agora::{AgoraContext, AgoraState};
 use crate::kit::object::ObjectWriter;
 use crate::kit::{last_event_id, sse};
 
@@ -37,7 +37,7 @@ const STEP: usize = 8;
 
 /// `GET /inbox`: streams envelopes as they arrive.
 pub async fn open_inbox(
-    State(context): State<HubContext>,
+    State(context): State<AgoraContext>,
     InboxReader(token): InboxReader,
     stopping: Shutdown,
     headers: HeaderMap,
@@ -73,7 +73,7 @@ fn from(headers: &HeaderMap) -> Result<StreamStart, Failure> {
 
 /// `GET /messages`: a page of the inbox.
 pub async fn list_messages(
-    State(context): State<HubContext>,
+    State(context): State<AgoraContext>,
     InboxReader(token): InboxReader,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -121,7 +121,7 @@ pub async fn list_messages(
 
 /// `POST /inbox/ack`: acknowledges everything up to a position.
 pub async fn ack(
-    State(context): State<HubContext>,
+    State(context): State<AgoraContext>,
     InboxReader(token): InboxReader,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
@@ -133,7 +133,7 @@ pub async fn ack(
     Ok(json_response(200, serde_json::to_string(&told).unwrap_or_default()))
 }
 
-async fn acked(context: &HubContext, agent: AgentId, up_to: u64) -> Result<u64, ErrorResponse> {
+async fn acked(context: &AgoraContext, agent: AgentId, up_to: u64) -> Result<u64, ErrorResponse> {
     let acked = context.engine.with_world(|world| world.inbox(agent).acked);
     if acked >= up_to {
         return Ok(acked);
@@ -152,18 +152,20 @@ pub struct EventEncoder(pub InboxToken);
 /// before each envelope.
 pub struct FrameEncoder;
 
-fn is_listed(context: &HubContext, agent: AgentId) -> bool {
+fn is_listed(context: &AgoraContext, agent: AgentId) -> bool {
     context.engine.with_world(|world| world.may_act(agent))
 }
 
 impl InboxEncoder for EventEncoder {
+    type State = AgoraState;
+
     const NEEDS_JOBS: bool = true;
 
-    fn is_authorized(&self, context: &HubContext, agent: AgentId) -> bool {
+    fn is_authorized(&self, context: &AgoraContext, agent: AgentId) -> bool {
         context.engine.now() < self.0.expires_at && is_listed(context, agent)
     }
 
-    fn encode_connected(&self, context: &HubContext, agent: AgentId, after: u64) -> Bytes {
+    fn encode_connected(&self, context: &AgoraContext, agent: AgentId, after: u64) -> Bytes {
         let (did, head) = context.engine.with_world(|world| {
             let did = world.alias_of(agent, ID).unwrap_or_default().to_owned();
             (did, world.inbox(agent).head)
@@ -188,7 +190,7 @@ impl InboxEncoder for EventEncoder {
     fn encode_notice(
         &self,
         out: &mut Vec<u8>,
-        context: &HubContext,
+        context: &AgoraContext,
         notice: &Notice,
         jobs: &JobsById,
     ) {
@@ -202,14 +204,16 @@ impl InboxEncoder for EventEncoder {
 }
 
 impl InboxEncoder for FrameEncoder {
+    type State = AgoraState;
+
     const NEEDS_JOBS: bool = true;
 
-    fn is_authorized(&self, context: &HubContext, agent: AgentId) -> bool {
+    fn is_authorized(&self, context: &AgoraContext, agent: AgentId) -> bool {
         is_listed(context, agent)
     }
 
     /// The WELCOME was sent before the inbox was opened.
-    fn encode_connected(&self, _: &HubContext, _: AgentId, _: u64) -> Bytes {
+    fn encode_connected(&self, _: &AgoraContext, _: AgentId, _: u64) -> Bytes {
         Bytes::new()
     }
 
@@ -221,7 +225,7 @@ impl InboxEncoder for FrameEncoder {
     fn encode_notice(
         &self,
         out: &mut Vec<u8>,
-        context: &HubContext,
+        context: &AgoraContext,
         notice: &Notice,
         jobs: &JobsById,
     ) {

@@ -19,12 +19,13 @@ use super::wire::responses::HubInfo;
 use super::{BODY_MAX, VERSION};
 use crate::adapter::Access::{Inbox, Public, Signed};
 use crate::adapter::operation::{get, post};
-use crate::adapter::{HubContext, Operation, body};
+use crate::adapter::{Operation, body};
+use crate::agora::AgoraContext;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 
 /// The operations of the protocol.
-pub fn operations() -> Vec<Operation<HubContext>> {
+pub fn operations() -> Vec<Operation<AgoraContext>> {
     vec![
         get("", Public, show_hub).summary("Show hub key and endpoints"),
         post("", Signed, envelopes::post_envelope).summary("Send a signed envelope"),
@@ -64,7 +65,7 @@ fn websocket_url(hub_url: &str) -> String {
 }
 
 /// `GET /agora`: the hub's key and its endpoints.
-async fn show_hub(State(context): State<HubContext>) -> Response {
+async fn show_hub(State(context): State<AgoraContext>) -> Response {
     let url = |(name, path): (&str, &str)| {
         let base = if name == WEBSOCKET {
             websocket_url(&context.hub_url)
@@ -75,8 +76,8 @@ async fn show_hub(State(context): State<HubContext>) -> Response {
     };
     let about = HubInfo {
         protocol: VERSION.to_owned(),
-        hub: context.agora.signer.did().to_owned(),
-        window_ms: context.agora.settings.window.0,
+        hub: context.state.signer.did().to_owned(),
+        window_ms: context.state.settings.window.0,
         endpoints: ENDPOINTS.into_iter().map(url).collect(),
     };
     json_response(200, serde_json::to_string(&about).unwrap_or_default())
@@ -85,10 +86,10 @@ async fn show_hub(State(context): State<HubContext>) -> Response {
 /// The whole body.
 pub struct BodyBytes(pub Bytes);
 
-impl FromRequest<HubContext> for BodyBytes {
+impl FromRequest<AgoraContext> for BodyBytes {
     type Rejection = ErrorResponse;
 
-    async fn from_request(request: Request, context: &HubContext) -> Result<Self, ErrorResponse> {
+    async fn from_request(request: Request, context: &AgoraContext) -> Result<Self, ErrorResponse> {
         let (parts, body) = request.into_parts();
         let limit = context.body_limit.min(BODY_MAX);
         let body = body::read_body(&parts.headers, body, limit).await;
@@ -99,12 +100,12 @@ impl FromRequest<HubContext> for BodyBytes {
 /// The name in the path.
 pub struct PathParam(pub String);
 
-impl FromRequestParts<HubContext> for PathParam {
+impl FromRequestParts<AgoraContext> for PathParam {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HubContext,
+        context: &AgoraContext,
     ) -> Result<Self, Self::Rejection> {
         // A path that is not valid UTF-8 matches no name.
         let name = Path::<String>::from_request_parts(parts, context).await;
@@ -113,11 +114,11 @@ impl FromRequestParts<HubContext> for PathParam {
 }
 
 /// The query of a URL.
-fn query(context: &HubContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
+fn query(context: &AgoraContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
     Query::read(raw.unwrap_or_default()).map_err(|bad| malformed(context, bad))
 }
 
-fn malformed(context: &HubContext, bad: Malformed) -> ErrorResponse {
+fn malformed(context: &AgoraContext, bad: Malformed) -> ErrorResponse {
     ErrorResponse::new(context, Failure::from(bad))
 }
 

@@ -11,7 +11,7 @@ use rialto_core::time::Millis;
 use rialto_core::world::World;
 
 use super::{PathParam, json_response, query};
-use crate::adapter::HubContext;
+use crate::agora::AgoraContext;
 use crate::agora::ID;
 use crate::agora::auth::InboxReader;
 use crate::agora::errors::{self, ErrorResponse, HandlerResult};
@@ -27,7 +27,7 @@ const LISTED_MAX: usize = 16;
 /// Shows a request. If several requesters used the id, `?requester=` selects one. Without it, all
 /// unfinished ones are shown, oldest first.
 pub async fn show(
-    State(context): State<HubContext>,
+    State(context): State<AgoraContext>,
     InboxReader(token): InboxReader,
     PathParam(id): PathParam,
     RawQuery(raw): RawQuery,
@@ -65,7 +65,7 @@ pub async fn show(
 
 /// The request with that id from a given requester to the reader.
 async fn asked_by(
-    context: &HubContext,
+    context: &AgoraContext,
     reader: AgentId,
     requester: PublicKey,
     id: &str,
@@ -87,7 +87,7 @@ fn all_live(world: &World, reader: AgentId, id: &str) -> Vec<Arc<Job>> {
 
 /// The request that an agent made, else one made to it, else a job from another protocol.
 pub async fn find_request(
-    context: &HubContext,
+    context: &AgoraContext,
     agent: AgentId,
     id: &str,
 ) -> Result<Option<Arc<Job>>, rialto_engine::Failure> {

@@ -11,10 +11,10 @@ use axum::response::Response;
 use bytes::Bytes;
 
 use super::inbox::FrameEncoder;
-use crate::adapter::HubContext;
 use crate::adapter::inbox_stream::{InboxStream, StreamStart};
 use crate::adapter::peer::Peer;
 use crate::adapter::shutdown::Shutdown;
+use crate::agora::AgoraContext;
 use crate::agora::BODY_MAX;
 use crate::agora::envelope::{
     AcceptedEnvelope, EnvelopeError, EnvelopeSource, accept_envelope, hello_required,
@@ -33,7 +33,7 @@ const BAD_MAX: u32 = 16;
 
 /// Opens the connection.
 pub async fn open_socket(
-    State(context): State<HubContext>,
+    State(context): State<AgoraContext>,
     Peer(peer): Peer,
     stopping: Shutdown,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
@@ -51,7 +51,7 @@ pub async fn open_socket(
 
 /// One connection.
 struct Connection {
-    context: HubContext,
+    context: AgoraContext,
     socket: WebSocket,
     peer: Option<SocketAddr>,
     /// Unverifiable frames so far.

@@ -173,6 +173,11 @@ impl BridgedTopics {
         Self { map: map.into_iter().collect() }
     }
 
+    /// Every assigned skill name with its topic.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.map.iter().map(|(capability, topic)| (capability.as_str(), topic.as_str()))
+    }
+
     /// The topic of a skill of another protocol.
     pub fn topic_of<'n>(&'n self, capability: &'n str) -> Option<&'n str> {
         let mapped = self.map.iter().find(|(name, _)| name == capability);
@@ -201,6 +206,11 @@ impl Topics {
     /// The spec's four topics and these.
     pub fn with(extra: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { extra: extra.into_iter().map(Into::into).collect() }
+    }
+
+    /// All topics, the spec's four first.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        TOPICS.into_iter().chain(self.extra.iter().map(String::as_str))
     }
 
     /// Whether an agent may have the topic. `broadcast` is never allowed, whatever the operator

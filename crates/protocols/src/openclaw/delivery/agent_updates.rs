@@ -9,8 +9,8 @@ use rialto_core::time::{Millis, Timestamp};
 use rialto_engine::WatchFilter;
 use uuid::Uuid;
 
-use crate::adapter::HubContext;
 use crate::kit::ijson;
+use crate::openclaw::OpenclawContext;
 use crate::openclaw::wire::stream::{self, Event};
 use crate::openclaw::wire::words::{Status, UpdateType};
 use crate::openclaw::wire::{ReputationUpdate, StatusUpdate};
@@ -24,7 +24,7 @@ pub type AgentUpdate = (Event, String);
 
 /// The updates about watched agents in one history line.
 pub async fn updates_in_line(
-    context: &HubContext,
+    context: &OpenclawContext,
     line: &HistoryLine,
     watched: &WatchFilter,
 ) -> Vec<AgentUpdate> {
@@ -48,7 +48,7 @@ pub async fn updates_in_line(
 }
 
 /// The agent's own status message, unless the agent has reported a newer one since.
-fn stood(context: &HubContext, agent: AgentId, at: Timestamp) -> Option<AgentUpdate> {
+fn stood(context: &OpenclawContext, agent: AgentId, at: Timestamp) -> Option<AgentUpdate> {
     let words = context.engine.with_world(|world| {
         let said = world.agent_state(agent)?.status.clone()?;
         (said.at == at).then_some(said.text)
@@ -59,7 +59,7 @@ fn stood(context: &HubContext, agent: AgentId, at: Timestamp) -> Option<AgentUpd
 
 /// The hub saw the agent start or finish its work (R68).
 fn turned(
-    context: &HubContext,
+    context: &OpenclawContext,
     agent: AgentId,
     line: &HistoryLine,
     status: Status,
@@ -86,7 +86,7 @@ fn turned(
 
 /// A periodic status update about a bridged agent (R33).
 pub fn bridged_status_update(
-    context: &HubContext,
+    context: &OpenclawContext,
     agent: &Agent,
     now: Timestamp,
 ) -> Option<AgentUpdate> {
@@ -103,7 +103,7 @@ pub fn bridged_status_update(
 }
 
 async fn judged(
-    context: &HubContext,
+    context: &OpenclawContext,
     agent: AgentId,
     job: JobId,
     ok: bool,
@@ -118,7 +118,7 @@ async fn judged(
 
 /// The daily reputation update of an agent, if one of its days ended since `last`.
 pub fn daily_reputation_update(
-    context: &HubContext,
+    context: &OpenclawContext,
     agent: &Arc<Agent>,
     last: Timestamp,
     now: Timestamp,
@@ -140,11 +140,11 @@ struct UpdateReason {
 
 /// The hub's figures as an update; `None` before the first finished collaboration (R87).
 fn reputation(
-    context: &HubContext,
+    context: &OpenclawContext,
     agent: AgentId,
     why: &UpdateReason,
 ) -> Option<ReputationUpdate> {
-    let scale = context.openclaw.settings.response_scale;
+    let scale = context.state.settings.response_scale;
     context.engine.with_world(|world| {
         let agent_state = world.agent_state(agent)?;
         Some(ReputationUpdate {
@@ -161,7 +161,10 @@ fn reputation(
 }
 
 /// The last reputation update about an agent: of its last collaboration, or of its last full day.
-pub async fn last_reputation(context: &HubContext, agent: &Arc<Agent>) -> Option<ReputationUpdate> {
+pub async fn last_reputation(
+    context: &OpenclawContext,
+    agent: &Arc<Agent>,
+) -> Option<ReputationUpdate> {
     let now = context.engine.now();
     let newest = context.engine.with_world(|world| world.agent_state(agent.id)?.last_outcome);
     let newest = context.engine.outcomes_of(newest, 1).await.ok()?.rows.into_iter().next();

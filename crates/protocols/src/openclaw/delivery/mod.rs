@@ -20,9 +20,10 @@ use super::wire::stream::{Event, write_request};
 use super::wire::words::State;
 use super::wire::{CollaborationResult, ResultOutcome};
 use super::{ID, collaboration};
-use crate::adapter::{HubContext, delivery_result};
+use crate::adapter::delivery_result;
 use crate::kit::object::ObjectWriter;
 use crate::kit::{ijson, raw_json};
+use crate::openclaw::OpenclawContext;
 
 /// The header that names the event of a body.
 pub const EVENT_HEADER: &str = "rialto-event";
@@ -31,7 +32,7 @@ pub const MESSAGE: &str = "message";
 
 /// Encodes deliveries for agents of this protocol.
 pub struct OpenclawEncoder {
-    pub context: HubContext,
+    pub context: OpenclawContext,
 }
 
 impl DeliveryEncoder for OpenclawEncoder {
@@ -87,7 +88,7 @@ fn delivery_id(push: &Delivery) -> String {
 }
 
 /// The encoder, shared by all deliveries.
-pub fn delivery_encoder(hub_context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+pub fn delivery_encoder(hub_context: &OpenclawContext) -> Arc<dyn DeliveryEncoder> {
     Arc::new(OpenclawEncoder { context: hub_context.clone() })
 }
 
@@ -99,7 +100,7 @@ pub struct OutgoingEvent {
 
 /// A notice as an event; `None` when this protocol has no event for it.
 pub fn notice_event(
-    context: &HubContext,
+    context: &OpenclawContext,
     notice: &Notice,
     job: Option<&Job>,
 ) -> Option<OutgoingEvent> {
@@ -145,7 +146,7 @@ fn envelope(event: Event, body: String) -> OutgoingEvent {
 }
 
 /// Assigned work, if the assignment of this epoch still holds.
-fn assigned(context: &HubContext, job: &Job, epoch: u32) -> Option<OutgoingEvent> {
+fn assigned(context: &OpenclawContext, job: &Job, epoch: u32) -> Option<OutgoingEvent> {
     let theirs = job.state.is_assigned() && job.epoch == epoch;
     theirs.then(|| {
         let body = request_body(context, job, job.acceptance.accepted_at.is_some());
@@ -154,7 +155,7 @@ fn assigned(context: &HubContext, job: &Job, epoch: u32) -> Option<OutgoingEvent
 }
 
 /// A request as its responder receives it.
-pub fn request_body(context: &HubContext, job: &Job, accepted: bool) -> String {
+pub fn request_body(context: &OpenclawContext, job: &Job, accepted: bool) -> String {
     let request = collaboration::request(context, job);
     let collaboration_id = Some(collaboration::ids(job).collaboration_id);
     match ijson::read(request.as_bytes()) {
@@ -164,7 +165,7 @@ pub fn request_body(context: &HubContext, job: &Job, accepted: bool) -> String {
 }
 
 /// A request that needs approval first.
-fn approval(context: &HubContext, job: &Job) -> Option<OutgoingEvent> {
+fn approval(context: &OpenclawContext, job: &Job) -> Option<OutgoingEvent> {
     let JobState::Deferred { until } = job.state else { return None };
     job.candidates.pending_assignment.filter(|waits| waits.needs_approval)?;
     let body = request_body(context, job, false);
@@ -177,7 +178,7 @@ fn approval(context: &HubContext, job: &Job) -> Option<OutgoingEvent> {
 
 /// The end of a collaboration: its result, or the final response to a request that was never
 /// accepted.
-fn ended(context: &HubContext, notice: &Notice, job: &Job) -> Option<OutgoingEvent> {
+fn ended(context: &OpenclawContext, notice: &Notice, job: &Job) -> Option<OutgoingEvent> {
     match collaboration::state(job) {
         State::Rejected => {
             let response = collaboration::response(context, job, notice.at)?;
@@ -189,7 +190,7 @@ fn ended(context: &HubContext, notice: &Notice, job: &Job) -> Option<OutgoingEve
 }
 
 /// The work is no longer assigned to the reader.
-fn taken_back(context: &HubContext, notice: &Notice, job: &Job) -> String {
+fn taken_back(context: &OpenclawContext, notice: &Notice, job: &Job) -> String {
     if let Some(result) = collaboration::result(context, job) {
         return result;
     }
@@ -205,7 +206,7 @@ fn taken_back(context: &HubContext, notice: &Notice, job: &Job) -> String {
     CollaborationResult {
         collaboration_id,
         request_id,
-        responder_agent_id: reader.unwrap_or(context.openclaw.hub_id),
+        responder_agent_id: reader.unwrap_or(context.state.hub_id),
         outcome: ResultOutcome::Cancelled { reason: Some(reason.to_owned()) },
         execution_duration_ms: None,
         completed_at: None,

@@ -23,12 +23,12 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{agent_updates, notice_event};
-use crate::adapter::HubContext;
 use crate::adapter::inbox_stream::{InboxEncoder, InboxStream, JobsById, StreamStart};
 use crate::adapter::shutdown::Shutdown;
 use crate::kit::sse;
 use crate::openclaw::wire::stream::{Connected, Event, StreamPosition};
 use crate::openclaw::{ID, errors};
+use crate::openclaw::{OpenclawContext, OpenclawState};
 
 /// How often a stream checks for periodic updates.
 const LOOK: Duration = Duration::from_secs(15);
@@ -56,7 +56,7 @@ struct EventEncoder {
 
 /// One open stream.
 pub struct AgentStream {
-    context: HubContext,
+    context: OpenclawContext,
     agent: AgentId,
     inbox: InboxStream<EventEncoder>,
     notify: Arc<Notify>,
@@ -73,7 +73,7 @@ pub struct AgentStream {
 
 impl AgentStream {
     pub fn new(
-        context: HubContext,
+        context: OpenclawContext,
         reader: StreamReader,
         watched: WatchFilter,
         from: Option<StreamPosition>,
@@ -141,7 +141,7 @@ impl AgentStream {
             held && job.assignment.is_some_and(|turn| !turn.handed_over)
         };
         let mut waiting: Vec<(u8, JobId)> = self.context.engine.with_world(|world| {
-            let by_urgency = |agent: &Arc<Agent>| agent.terms.urgent_first;
+            let by_urgency = |agent: &Arc<Agent>| agent.terms.intake.urgent_first;
             if !world.agent(self.agent).is_some_and(by_urgency) {
                 return Vec::new();
             }
@@ -273,9 +273,11 @@ pub fn watched_agents(own: AgentId, others: Vec<AgentId>) -> WatchFilter {
 }
 
 impl InboxEncoder for EventEncoder {
+    type State = OpenclawState;
+
     const NEEDS_JOBS: bool = true;
 
-    fn is_authorized(&self, context: &HubContext, agent: AgentId) -> bool {
+    fn is_authorized(&self, context: &OpenclawContext, agent: AgentId) -> bool {
         let now = context.engine.now();
         context.engine.with_world(|world| {
             let works = |hash: KeyHash| world.key(&hash).is_some_and(|key| key.is_valid(now));
@@ -283,7 +285,7 @@ impl InboxEncoder for EventEncoder {
         })
     }
 
-    fn encode_connected(&self, context: &HubContext, agent: AgentId, after: u64) -> Bytes {
+    fn encode_connected(&self, context: &OpenclawContext, agent: AgentId, after: u64) -> Bytes {
         let name = context.engine.with_world(|world| world.alias_of(agent, ID).map(str::to_owned));
         let common = errors::common_members(context, None);
         let status = Connected::STATUS.to_owned();
@@ -304,7 +306,7 @@ impl InboxEncoder for EventEncoder {
     fn encode_notice(
         &self,
         out: &mut Vec<u8>,
-        context: &HubContext,
+        context: &OpenclawContext,
         notice: &Notice,
         jobs: &JobsById,
     ) {

@@ -22,8 +22,9 @@ use tokio::task::{Id, JoinSet};
 use uuid::Uuid;
 
 use super::{EVENT_HEADER, agent_updates};
-use crate::adapter::{HubContext, delivery_result};
+use crate::adapter::delivery_result;
 use crate::openclaw::ID;
+use crate::openclaw::OpenclawContext;
 use crate::openclaw::wire::stream::Event;
 
 /// The most concurrent posts, for all agents together.
@@ -69,7 +70,7 @@ enum PostOutcome {
 
 /// Posts updates to all agents with an endpoint.
 pub struct UpdatePoster {
-    context: HubContext,
+    context: OpenclawContext,
     watcher: Watcher,
     /// The last history line that was processed.
     line: u64,
@@ -82,7 +83,7 @@ pub struct UpdatePoster {
 }
 
 impl UpdatePoster {
-    pub fn new(context: HubContext) -> Self {
+    pub fn new(context: OpenclawContext) -> Self {
         let engine = &context.engine;
         let watcher = engine.watch_agents(WatchFilter::All);
         let (line, looked) = (*engine.subscribe_history().borrow(), engine.now());
@@ -266,7 +267,7 @@ fn endpoint(world: &World, agent: AgentId) -> Option<String> {
 
 /// Posts an update once, with the same body as on a stream.
 async fn post(
-    context: &HubContext,
+    context: &OpenclawContext,
     slots: &Semaphore,
     agent: AgentId,
     event: Event,

@@ -11,11 +11,11 @@ use rialto_core::world::World;
 use uuid::Uuid;
 
 use super::{about, failed, query};
-use crate::adapter::HubContext;
 use crate::adapter::caller::Caller;
 use crate::kit::budget::ByteBudget;
 use crate::kit::object::ObjectWriter;
 use crate::kit::{ijson, raw_json};
+use crate::openclaw::OpenclawContext;
 use crate::openclaw::auth::{KnownCaller, PathParam, listed_agent, native_agent};
 use crate::openclaw::delivery::agent_updates;
 use crate::openclaw::directory::{self, AgentSnapshot};
@@ -40,7 +40,10 @@ struct AgentFilter {
 }
 
 /// `GET /agents?capability=&category=&status=&limit=&cursor=`.
-pub async fn list(State(context): State<HubContext>, RawQuery(raw): RawQuery) -> HandlerResult {
+pub async fn list(
+    State(context): State<OpenclawContext>,
+    RawQuery(raw): RawQuery,
+) -> HandlerResult {
     let query = query(&context, raw.as_deref())?;
     let refuse = |failure| about(&context, failure, None);
     let bad = |bad| refuse(Failure::from(bad));
@@ -127,28 +130,31 @@ fn fits(world: &World, agent: &Agent, wanted: &AgentFilter) -> bool {
     status && category
 }
 
-fn entry(context: &HubContext, glimpse: &AgentSnapshot) -> Option<String> {
-    let standing = glimpse.info(context.openclaw.settings.response_scale);
+fn entry(context: &OpenclawContext, glimpse: &AgentSnapshot) -> Option<String> {
+    let standing = glimpse.info(context.state.settings.response_scale);
     let identity = glimpse.identity();
     let json = ijson::read(identity.as_bytes()).ok()?;
     let shown = write_entry(&json, &standing).text("protocol_version", VERSION);
     Some(shown.finish())
 }
 
-fn known_agent(context: &HubContext, id: Option<Uuid>) -> Result<Arc<Agent>, ErrorResponse> {
+fn known_agent(context: &OpenclawContext, id: Option<Uuid>) -> Result<Arc<Agent>, ErrorResponse> {
     let found = context.engine.with_world(|world| world.agent(listed_agent(world, id?)?).cloned());
     found.ok_or_else(|| about(context, Failure::not_found("agent"), None))
 }
 
 /// `GET /agents/{id}`.
-pub async fn show(State(context): State<HubContext>, PathParam(id): PathParam) -> HandlerResult {
+pub async fn show(
+    State(context): State<OpenclawContext>,
+    PathParam(id): PathParam,
+) -> HandlerResult {
     let agent = known_agent(&context, id)?;
     if !directory::has_identity(&agent) {
         let text = "this agent offers no capability and therefore has no identity; \
                     its status and its reputation can be read";
         return Err(about(&context, Failure::new(Code::NotFound, text), None));
     }
-    let (scale, now) = (context.openclaw.settings.response_scale, context.engine.now());
+    let (scale, now) = (context.state.settings.response_scale, context.engine.now());
     let common = errors::common_members(&context, None);
     let glimpse = context.engine.with_world(|world| AgentSnapshot::of(world, &agent, now));
     let shown = glimpse.and_then(|glimpse| {
@@ -162,7 +168,10 @@ pub async fn show(State(context): State<HubContext>, PathParam(id): PathParam) -
 }
 
 /// `GET /agents/{id}/status`: the last update, the agent's own or the hub's.
-pub async fn status(State(context): State<HubContext>, PathParam(id): PathParam) -> HandlerResult {
+pub async fn status(
+    State(context): State<OpenclawContext>,
+    PathParam(id): PathParam,
+) -> HandlerResult {
     let agent = known_agent(&context, id)?;
     let last_job = context.engine.with_world(|world| world.agent_state(agent.id)?.last_worked);
     let ended = match last_job {
@@ -204,7 +213,7 @@ pub async fn status(State(context): State<HubContext>, PathParam(id): PathParam)
 
 /// `GET /agents/{id}/reputation`: the hub's last update, and the agent's own last one as a claim.
 pub async fn reputation(
-    State(context): State<HubContext>,
+    State(context): State<OpenclawContext>,
     PathParam(id): PathParam,
 ) -> HandlerResult {
     let agent = known_agent(&context, id)?;
@@ -222,7 +231,7 @@ pub async fn reputation(
 }
 
 /// Before the first finished collaboration there is no score (R87), and no update without one.
-fn unscored(context: &HubContext, agent: &Agent) -> String {
+fn unscored(context: &OpenclawContext, agent: &Agent) -> String {
     let name = context.engine.with_world(|world| world.alias_of(agent.id, ID).map(str::to_owned));
     let object = ObjectWriter::new().text("agent_id", &name.unwrap_or_default());
     errors::common_members(context, None).write_to(object).finish()
@@ -230,7 +239,7 @@ fn unscored(context: &HubContext, agent: &Agent) -> String {
 
 /// `DELETE /agents/{id}`: removes the agent from the directory. Its id stays reserved.
 pub async fn remove(
-    State(context): State<HubContext>,
+    State(context): State<OpenclawContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {

@@ -16,9 +16,10 @@ use uuid::Uuid;
 use super::{about, failed, query};
 use crate::adapter::caller::Caller;
 use crate::adapter::question_view::QuestionView;
-use crate::adapter::{HubContext, shown_jobs};
+use crate::adapter::shown_jobs;
 use crate::kit::query::Query;
 use crate::kit::{raw_json, rfc3339};
+use crate::openclaw::OpenclawContext;
 use crate::openclaw::auth::{KnownCaller, PathParam};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::wire::CommonMembers;
@@ -49,7 +50,7 @@ struct CollaborationWithQuestion {
 
 /// `GET /collaborations/{id}`.
 pub async fn show(
-    State(context): State<HubContext>,
+    State(context): State<OpenclawContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
@@ -79,7 +80,7 @@ pub async fn show(
 }
 
 /// Whether the collaboration can be read without a key, on an open hub.
-fn is_open(context: &HubContext, job: &Job) -> bool {
+fn is_open(context: &OpenclawContext, job: &Job) -> bool {
     let home = |world: &World, agent: AgentId| world.agent(agent).map(|agent| agent.home);
     let ours =
         |world: &World| job.intended_worker().is_none_or(|agent| home(world, agent) == Some(ID));
@@ -87,7 +88,7 @@ fn is_open(context: &HubContext, job: &Job) -> bool {
 }
 
 /// A collaboration as its parties see it.
-pub fn summarize(context: &HubContext, job: &Job) -> CollaborationSummary {
+pub fn summarize(context: &OpenclawContext, job: &Job) -> CollaborationSummary {
     let at = job.acceptance.accepted_at.or(job.ended_at).unwrap_or(job.request.opened_at);
     let response = collaboration::response(context, job, at).map(|response| response.write());
     let accepted = job.acceptance.accepted_at.is_some() || job.ended_at.is_some();
@@ -102,7 +103,7 @@ pub fn summarize(context: &HubContext, job: &Job) -> CollaborationSummary {
 
 /// A collaboration by its own id or its request's id. With `own`, only those of that agent.
 pub async fn find_collaboration(
-    context: &HubContext,
+    context: &OpenclawContext,
     own: Option<AgentId>,
     id: Uuid,
 ) -> Result<Option<Arc<Job>>, Failure> {
@@ -153,7 +154,7 @@ pub async fn find_collaboration(
 }
 
 /// The job that a request id leads to, including ended jobs.
-async fn find_by_request(context: &HubContext, id: &str) -> Result<Option<Arc<Job>>, Failure> {
+async fn find_by_request(context: &OpenclawContext, id: &str) -> Result<Option<Arc<Job>>, Failure> {
     let failed = |failure| errors::from_engine(&failure);
     let found = context.engine.claim_target(claim::request(ID, id)).await.map_err(failed)?;
     let Some(ClaimTarget::Job(job)) = found else { return Ok(None) };
@@ -178,7 +179,7 @@ struct ListQuery {
 
 /// `GET /collaborations?role=&state=&after=&limit=`.
 pub async fn list(
-    State(context): State<HubContext>,
+    State(context): State<OpenclawContext>,
     known: KnownCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -228,7 +229,7 @@ fn read_list_query(query: &Query, agent: AgentId) -> Result<ListQuery, Failure> 
 
 /// One page, and the cursor of the next.
 async fn page(
-    context: &HubContext,
+    context: &OpenclawContext,
     wanted: ListQuery,
 ) -> Result<(Vec<CollaborationSummary>, Option<CollaborationCursor>), ErrorResponse> {
     let (mut rows, mut bytes, mut looked) = (Vec::new(), 0, 0);
@@ -262,7 +263,7 @@ async fn page(
 }
 
 /// Records that the agent has seen its work. Listing the requester role only does not count.
-async fn note_fetch(context: &HubContext, wanted: &ListQuery, seen: &[Arc<Job>]) {
+async fn note_fetch(context: &OpenclawContext, wanted: &ListQuery, seen: &[Arc<Job>]) {
     if wanted.role != Some(Role::Requester) {
         shown_jobs::note_fetch(context, wanted.agent, seen).await;
     }
@@ -273,7 +274,7 @@ type ListStep = (Vec<(Arc<Job>, Option<CollaborationCursor>)>, Option<Collaborat
 /// The next jobs of one list, each with the cursor after it, and the cursor where the list
 /// continues.
 async fn step(
-    context: &HubContext,
+    context: &OpenclawContext,
     agent: AgentId,
     at: CollaborationCursor,
 ) -> Result<ListStep, ErrorResponse> {
@@ -295,7 +296,7 @@ async fn step(
 }
 
 /// The jobs assigned to the agent, or waiting for it, most urgent first.
-fn current_jobs(context: &HubContext, agent: AgentId, after: (u8, JobId)) -> ListStep {
+fn current_jobs(context: &OpenclawContext, agent: AgentId, after: (u8, JobId)) -> ListStep {
     let mut jobs: Vec<Arc<Job>> = context.engine.with_world(|world| {
         let all = world.assigned_jobs(agent).chain(world.deferred_jobs_for(agent));
         all.filter(|job| (job.request.priority, job.id) > after).cloned().collect()
@@ -311,7 +312,7 @@ fn current_jobs(context: &HubContext, agent: AgentId, after: (u8, JobId)) -> Lis
 
 /// The jobs that the agent requested or worked on, newest first.
 async fn past_jobs(
-    context: &HubContext,
+    context: &OpenclawContext,
     agent: AgentId,
     side: JobRole,
     from: Option<JobId>,

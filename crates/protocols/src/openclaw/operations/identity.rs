@@ -9,10 +9,11 @@ use rialto_core::agent::Liveness;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
-use rialto_engine::keys::{Key, KeyKind};
+use rialto_engine::keys::{Key, KeyPrefix};
 
 use super::{about, failed, run_blocking_limited};
-use crate::adapter::{HubContext, NewAgent, make_aliases};
+use crate::adapter::{NewAgent, make_aliases};
+use crate::openclaw::OpenclawContext;
 use crate::openclaw::auth::{BodyBytes, KnownCaller, OptionalCaller, listed_agent};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::translate::{self, Publication};
@@ -26,7 +27,7 @@ use crate::openclaw::{ID, IDENTITY_MAX, MEMBERS_BYTES_MAX, directory};
 
 /// `POST /identity`.
 pub async fn publish_identity(
-    State(context): State<HubContext>,
+    State(context): State<OpenclawContext>,
     anyone: OptionalCaller,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
@@ -38,7 +39,7 @@ pub async fn publish_identity(
 
 /// The same from `POST /messages`. A new agent counts against the registration limits.
 pub async fn publish_from_messages(
-    context: &HubContext,
+    context: &OpenclawContext,
     anyone: OptionalCaller,
     from: Option<SocketAddr>,
     message: &Message<Identity>,
@@ -53,7 +54,7 @@ pub async fn publish_from_messages(
 
 /// Registers a new agent, or updates a known one (R24).
 async fn publish(
-    context: &HubContext,
+    context: &OpenclawContext,
     anyone: OptionalCaller,
     message: &Message<Identity>,
 ) -> HandlerResult {
@@ -72,7 +73,7 @@ async fn publish(
         })?;
     }
     let engine = &context.engine;
-    let key = Key::from_random(KeyKind::Registry, engine.random().new_key_bytes());
+    let key = Key::from_random(KeyPrefix::AGENT, engine.random().new_key_bytes());
     let native = message.body.agent_id.to_string();
     let new_agent = NewAgent { home: ID, native: &native, name: &message.body.agent_name };
     let common = errors::common_members(context, correlation_id);
@@ -105,7 +106,7 @@ async fn publish(
 
 /// `POST /status`.
 pub async fn post_status(
-    State(context): State<HubContext>,
+    State(context): State<OpenclawContext>,
     known: KnownCaller,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
@@ -115,7 +116,7 @@ pub async fn post_status(
 
 /// `POST /reputation`.
 pub async fn post_reputation(
-    State(context): State<HubContext>,
+    State(context): State<OpenclawContext>,
     known: KnownCaller,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
@@ -134,7 +135,7 @@ fn check_size(raw: &str) -> Result<(), Failure> {
 
 /// The reporting agent: it must be registered (R37), and only it may report for itself.
 fn reporter(
-    context: &HubContext,
+    context: &OpenclawContext,
     known: KnownCaller,
     named: uuid::Uuid,
 ) -> Result<AgentId, Failure> {
@@ -146,7 +147,7 @@ fn reporter(
 
 /// Handles a status update.
 pub async fn handle_status(
-    context: &HubContext,
+    context: &OpenclawContext,
     known: KnownCaller,
     message: &Message<StatusUpdate>,
 ) -> HandlerResult {
@@ -174,7 +175,7 @@ pub async fn handle_status(
 }
 
 /// Contradictions to the hub's own data (R36).
-fn strange(context: &HubContext, agent: AgentId, previous: Option<Status>) -> Vec<String> {
+fn strange(context: &OpenclawContext, agent: AgentId, previous: Option<Status>) -> Vec<String> {
     let Some(previous) = previous else { return Vec::new() };
     let held = context.engine.with_world(|world| {
         let said = world
@@ -193,7 +194,7 @@ fn strange(context: &HubContext, agent: AgentId, previous: Option<Status>) -> Ve
 
 /// Handles a reputation update. It is kept as a claim of the agent (R48).
 pub async fn handle_reputation(
-    context: &HubContext,
+    context: &OpenclawContext,
     known: KnownCaller,
     message: &Message<ReputationUpdate>,
 ) -> HandlerResult {
@@ -203,7 +204,7 @@ pub async fn handle_reputation(
     let command = Command::ReportReputation { agent, text: message.raw.as_ref().into() };
     let ran = context.engine.run_once(command, known.0.idempotency).await;
     ran.map_err(|failure| failed(context, &failure, id))?;
-    let scale = context.openclaw.settings.response_scale;
+    let scale = context.state.settings.response_scale;
     let hub = context.engine.with_world(|world| directory::score(world.agent_state(agent)?, scale));
     let (common, agent_id) = (errors::common_members(context, id), said.agent_id.to_string());
     Ok(errors::json_response(200, &ClaimRecorded::of(common, agent_id, said.score, hub)))

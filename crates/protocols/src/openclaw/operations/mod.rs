@@ -20,13 +20,14 @@ use super::wire::error::Failure;
 use crate::adapter::Access::{
     Agent, AgentOrOperator, AnyAgent, Party, Public, Register, Worker, WorkerOrOperator,
 };
+use crate::adapter::Operation;
 use crate::adapter::operation::{delete, get, post};
 use crate::adapter::peer::Peer;
-use crate::adapter::{HubContext, Operation};
 use crate::kit::query::Query;
+use crate::openclaw::OpenclawContext;
 
 /// Every operation of the protocol.
-pub fn operations() -> Vec<Operation<HubContext>> {
+pub fn operations() -> Vec<Operation<OpenclawContext>> {
     vec![
         post("/identity", Register, identity::publish_identity)
             .summary("Publish an identity, or update it with its key"),
@@ -63,20 +64,24 @@ pub fn operations() -> Vec<Operation<HubContext>> {
 }
 
 /// The query of a URL.
-fn query(context: &HubContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
+fn query(context: &OpenclawContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
     let query = Query::read(raw.unwrap_or_default());
     query.map_err(|bad| ErrorResponse::new(context, bad.into()))
 }
 
 /// An error in answer to a message with that correlation id.
-fn about(context: &HubContext, failure: Failure, correlation_id: Option<Uuid>) -> ErrorResponse {
+fn about(
+    context: &OpenclawContext,
+    failure: Failure,
+    correlation_id: Option<Uuid>,
+) -> ErrorResponse {
     let correlation_id = failure.correlation_id.or(correlation_id);
     ErrorResponse::new(context, Failure { correlation_id, ..failure })
 }
 
 /// The error for an engine failure, in answer to a message with that correlation id.
 fn failed(
-    context: &HubContext,
+    context: &OpenclawContext,
     failure: &EngineFailure,
     correlation_id: Option<Uuid>,
 ) -> ErrorResponse {
@@ -95,17 +100,17 @@ pub async fn run_blocking_limited<T: Send + 'static>(
 }
 
 /// `GET /health`.
-pub async fn health(State(context): State<HubContext>) -> HandlerResult {
+pub async fn health(State(context): State<OpenclawContext>) -> HandlerResult {
     let agents =
         context.engine.with_world(|world| world.agents().filter(|agent| agent.active).count());
-    let (status, hub_id) = (Health::STATUS.to_owned(), context.openclaw.hub_id.to_string());
+    let (status, hub_id) = (Health::STATUS.to_owned(), context.state.hub_id.to_string());
     let common = errors::common_members(&context, None);
     Ok(errors::json_response(200, &Health::new(common, status, hub_id, agents as u64)))
 }
 
 /// `POST /messages`.
 pub async fn post_message(
-    State(context): State<HubContext>,
+    State(context): State<OpenclawContext>,
     anyone: OptionalCaller,
     Peer(peer): Peer,
     BodyBytes(body): BodyBytes,

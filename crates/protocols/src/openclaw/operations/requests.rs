@@ -19,9 +19,11 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{about, failed};
-use crate::adapter::{HubContext, bridge};
+use crate::adapter::bridge;
+use crate::adapter::open_job::set_job_header;
 use crate::kit::ijson;
 use crate::kit::object::ObjectWriter;
+use crate::openclaw::OpenclawContext;
 use crate::openclaw::auth::{BodyBytes, KnownCaller, PathParam};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult, RejectionContext};
 use crate::openclaw::matching::{self, AskOutcome};
@@ -41,7 +43,7 @@ const MISMATCH: &str = "idempotency-mismatch";
 
 /// `POST /collaborations`.
 pub async fn post_request(
-    State(context): State<HubContext>,
+    State(context): State<OpenclawContext>,
     known: KnownCaller,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
@@ -51,7 +53,7 @@ pub async fn post_request(
 
 /// `POST /agents/{agent_id}/collaborations`.
 pub async fn post_request_to_agent(
-    State(context): State<HubContext>,
+    State(context): State<OpenclawContext>,
     known: KnownCaller,
     PathParam(responder): PathParam,
     BodyBytes(body): BodyBytes,
@@ -87,7 +89,7 @@ enum RequestOutcome {
 
 /// Handles a request and answers it.
 pub async fn handle_request(
-    context: &HubContext,
+    context: &OpenclawContext,
     known: KnownCaller,
     mut message: Message<Request>,
     path: Option<Uuid>,
@@ -165,7 +167,7 @@ pub async fn handle_request(
 
 /// Asks under the request's own name. If that was used before, under a new name derived from it.
 async fn named_anew(
-    context: &HubContext,
+    context: &OpenclawContext,
     asking: &PendingRequest,
 ) -> Result<Option<RequestOutcome>, ErrorResponse> {
     let id = asking.message.correlation_id;
@@ -187,7 +189,7 @@ async fn named_anew(
 
 /// Asks the named agent, or one that the hub chooses. `None` when the same was asked meanwhile.
 async fn ask(
-    context: &HubContext,
+    context: &OpenclawContext,
     asking: &PendingRequest,
 ) -> Result<Option<RequestOutcome>, ErrorResponse> {
     let id = asking.message.correlation_id;
@@ -228,7 +230,7 @@ fn is_retryable(job: &Job) -> bool {
 
 /// The saved outcome; `None` if it can no longer be produced.
 async fn saved_outcome(
-    context: &HubContext,
+    context: &OpenclawContext,
     memory: &IdempotencyRecord,
     id: Option<Uuid>,
 ) -> Result<Option<RequestOutcome>, ErrorResponse> {
@@ -252,7 +254,7 @@ async fn saved_outcome(
 
 /// A job under the request's own id that is older than the idempotency records.
 async fn find_earlier_job(
-    context: &HubContext,
+    context: &OpenclawContext,
     asking: &PendingRequest,
     by_key: bool,
 ) -> Result<Option<Arc<Job>>, ErrorResponse> {
@@ -268,7 +270,7 @@ async fn find_earlier_job(
 /// Saves a rejection for repeats. A rejected request has no effect, so losing the record is
 /// harmless.
 async fn save_rejection(
-    context: &HubContext,
+    context: &OpenclawContext,
     asking: &PendingRequest,
     rejection: &Rejection,
     by: Option<Uuid>,
@@ -292,7 +294,7 @@ fn read_saved_rejection(body: &str) -> Option<RequestOutcome> {
 
 /// The response, with the ids of the repeat, and with the result once there is one.
 async fn request_response(
-    context: &HubContext,
+    context: &OpenclawContext,
     asking: &PendingRequest,
     reply: RequestOutcome,
     other: bool,
@@ -303,9 +305,7 @@ async fn request_response(
         RequestOutcome::Rejected(rejection, by) => {
             let response = Response {
                 request_id: said.request_id,
-                responder_agent_id: by
-                    .or(said.responder_agent_id)
-                    .unwrap_or(context.openclaw.hub_id),
+                responder_agent_id: by.or(said.responder_agent_id).unwrap_or(context.state.hub_id),
                 answer: ResponseAnswer::Rejected(rejection),
                 correlation_id: said.correlation_id,
                 timestamp: now,
@@ -324,7 +324,12 @@ async fn request_response(
     Ok(answer)
 }
 
-fn response_for_job(context: &HubContext, said: &Request, job: &Job, now: Timestamp) -> Response {
+fn response_for_job(
+    context: &OpenclawContext,
+    said: &Request,
+    job: &Job,
+    now: Timestamp,
+) -> Response {
     let silent = || Response {
         request_id: said.request_id,
         responder_agent_id: collaboration::responder_id(context, job),
@@ -344,18 +349,15 @@ fn response_for_job(context: &HubContext, said: &Request, job: &Job, now: Timest
 }
 
 fn add_headers(answer: &mut Http, job: Option<Uuid>, other: bool) {
-    let headers = answer.headers_mut();
-    if let Some(value) = job.and_then(|job| HeaderValue::from_str(&job.to_string()).ok()) {
-        headers.insert(errors::JOB_HEADER, value);
-    }
+    set_job_header(answer, job);
     if other {
-        headers.insert(MISMATCH, HeaderValue::from_static("true"));
+        answer.headers_mut().insert(MISMATCH, HeaderValue::from_static("true"));
     }
 }
 
 /// Waits for an agent that responds itself. The core ends the wait after 9 s.
 async fn wait_for_response(
-    context: &HubContext,
+    context: &OpenclawContext,
     mut job: Arc<Job>,
     requester: &Requester,
 ) -> Result<Arc<Job>, EngineFailure> {

@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use super::collaborations::find_collaboration;
 use super::{about, failed, run_blocking_limited};
-use crate::adapter::HubContext;
 use crate::adapter::caller::Caller;
+use crate::openclaw::OpenclawContext;
 use crate::openclaw::auth::{BodyBytes, KnownCaller, PathParam};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::wire::answers::{Done, ResultPublished};
@@ -25,7 +25,7 @@ use crate::openclaw::{ID, MEMBERS_BYTES_MAX, collaboration, translate};
 
 /// `POST /collaborations/{id}/response`.
 pub async fn post_response(
-    State(context): State<HubContext>,
+    State(context): State<OpenclawContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
     BodyBytes(body): BodyBytes,
@@ -38,7 +38,7 @@ pub async fn post_response(
 
 /// `POST /collaborations/{id}/result`.
 pub async fn post_result(
-    State(context): State<HubContext>,
+    State(context): State<OpenclawContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
     BodyBytes(body): BodyBytes,
@@ -51,7 +51,7 @@ pub async fn post_result(
 
 /// The collaboration id of the path; 404 if it is not a UUID.
 fn named(
-    context: &HubContext,
+    context: &OpenclawContext,
     id: Option<Uuid>,
     about_id: Option<Uuid>,
 ) -> Result<Uuid, ErrorResponse> {
@@ -60,7 +60,7 @@ fn named(
 
 /// The collaboration and its responder, if the responder calls. For others it does not exist (R61).
 async fn worked_on(
-    context: &HubContext,
+    context: &OpenclawContext,
     known: KnownCaller,
     by: Uuid,
     id: Uuid,
@@ -75,7 +75,7 @@ async fn worked_on(
 
 /// Handles the response of an agent that accepts or rejects requests itself.
 pub async fn handle_response(
-    context: &HubContext,
+    context: &OpenclawContext,
     known: KnownCaller,
     id: Uuid,
     message: &Message<Response>,
@@ -121,7 +121,7 @@ fn has(job: &Job, agent: AgentId) -> Result<(), Failure> {
 
 /// Handles the result of a collaboration.
 pub async fn handle_result(
-    context: &HubContext,
+    context: &OpenclawContext,
     known: KnownCaller,
     id: Uuid,
     message: &Message<CollaborationResult>,
@@ -161,7 +161,7 @@ pub async fn handle_result(
 
 /// The violations of the capability's output schema (R60).
 async fn unfit(
-    context: &HubContext,
+    context: &OpenclawContext,
     job: &Job,
     agent: AgentId,
     outcome: &ResultOutcome,
@@ -171,7 +171,7 @@ async fn unfit(
     let skill = collaboration::capability_id(context, job);
     let (context, output) = (context.clone(), output_data.clone());
     let checked = run_blocking_limited(move || {
-        let identity = context.openclaw.identity(&agent?)?;
+        let identity = context.state.identity(&agent?)?;
         let schema = identity.capability(&skill)?.output.as_ref()?;
         schema.check(&output).err()
     });
@@ -181,7 +181,7 @@ async fn unfit(
 
 /// `POST /collaborations/{id}/approve`: for the responder and the operator (R73).
 pub async fn approve(
-    State(context): State<HubContext>,
+    State(context): State<OpenclawContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
     BodyBytes(body): BodyBytes,
@@ -214,7 +214,7 @@ pub async fn approve(
 
 /// A collaboration that the caller may see, and the agent of the caller's key.
 async fn seen(
-    context: &HubContext,
+    context: &OpenclawContext,
     known: KnownCaller,
     id: Uuid,
 ) -> Result<(Arc<Job>, Option<AgentId>), Failure> {
@@ -228,13 +228,13 @@ async fn seen(
     Ok((job, own))
 }
 
-fn is_native(context: &HubContext, agent: AgentId) -> bool {
+fn is_native(context: &OpenclawContext, agent: AgentId) -> bool {
     context.engine.with_world(|world| world.agent(agent).is_some_and(|agent| agent.home == ID))
 }
 
 /// `POST /collaborations/{id}/cancel`: for either party, until there is a result (R89).
 pub async fn cancel(
-    State(context): State<HubContext>,
+    State(context): State<OpenclawContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
     BodyBytes(body): BodyBytes,

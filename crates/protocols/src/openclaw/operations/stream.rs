@@ -10,9 +10,9 @@ use rialto_engine::WatchFilter;
 use rialto_engine::keys::{Key, parse_bearer};
 
 use super::{about, query};
-use crate::adapter::HubContext;
 use crate::adapter::shutdown::Shutdown;
 use crate::kit::last_event_id;
+use crate::openclaw::OpenclawContext;
 use crate::openclaw::auth::{KnownCaller, listed_agent, read_uuid_param};
 use crate::openclaw::delivery::stream::{AgentStream, StreamReader, watched_agents};
 use crate::openclaw::errors::HandlerResult;
@@ -24,7 +24,7 @@ const WATCHED_MAX: usize = 100;
 
 /// `GET /stream?watch=`.
 pub async fn open_stream(
-    State(context): State<HubContext>,
+    State(context): State<OpenclawContext>,
     known: KnownCaller,
     stopping: Shutdown,
     headers: HeaderMap,
@@ -54,7 +54,7 @@ pub async fn open_stream(
 
 /// The agents that the stream watches besides its own.
 fn watch_filter(
-    context: &HubContext,
+    context: &OpenclawContext,
     own: AgentId,
     text: Option<&str>,
 ) -> Result<WatchFilter, Failure> {

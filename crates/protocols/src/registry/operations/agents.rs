@@ -10,16 +10,17 @@ use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 use rialto_core::world::World;
-use rialto_engine::keys::{Key, KeyKind, parse_bearer};
+use rialto_engine::keys::{Key, KeyPrefix, parse_bearer};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::HandlerResult;
 use super::discover::agent_entry;
 use crate::adapter::caller::Caller;
-use crate::adapter::{HubContext, NewAgent, make_aliases, naming};
+use crate::adapter::{NewAgent, make_aliases, naming};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::{ijson, raw_json, rfc3339};
+use crate::registry::RegistryContext;
 use crate::registry::auth::{BodyBytes, KnownCaller, OptionalCaller, PathParam, native_agent};
 use crate::registry::errors::{
     Failure, HEARTBEAT_EXAMPLE, RequestKind, from_engine, json_response, with_body_example,
@@ -40,7 +41,7 @@ struct RegistrationAnswer {
 
 /// `POST /register`: a new agent, or an update of a known one (§3.1).
 pub async fn register(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     anyone: OptionalCaller,
     shown: PresentedKey,
     sent: BodyBytes,
@@ -57,7 +58,7 @@ pub async fn register(
         context.egress.check_url(url).map_err(blocked)?;
     }
     let native = wire.agent_id.unwrap_or_else(|| context.engine.random().new_uuid());
-    let key = Key::from_random(KeyKind::Registry, context.engine.random().new_key_bytes());
+    let key = Key::from_random(KeyPrefix::AGENT, context.engine.random().new_key_bytes());
     let text = native.to_string();
     let new_agent = NewAgent { home: ID, native: &text, name: &wire.agent_name };
     let aliases = make_aliases(&context.engine, new_agent);
@@ -85,10 +86,13 @@ pub async fn register(
 /// The presented key, repeated to the caller that already has it.
 pub struct PresentedKey(Option<String>);
 
-impl FromRequestParts<HubContext> for PresentedKey {
+impl FromRequestParts<RegistryContext> for PresentedKey {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &HubContext) -> Result<Self, Infallible> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        _: &RegistryContext,
+    ) -> Result<Self, Infallible> {
         let header = parts.headers.get(AUTHORIZATION);
         let key = header.and_then(|value| value.to_str().ok()).and_then(parse_bearer);
         // An operator key is not an agent's api_key.
@@ -98,7 +102,7 @@ impl FromRequestParts<HubContext> for PresentedKey {
 
 /// `GET /agents/{agent_id}`: an agent's public entry.
 pub async fn show(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     _: OptionalCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
@@ -126,7 +130,7 @@ struct UnregisterAnswer {
 
 /// `DELETE /agents/{agent_id}`: removes the agent from the lists; the id stays reserved.
 pub async fn unregister(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
@@ -152,7 +156,7 @@ struct HeartbeatAnswer {
 
 /// `POST /heartbeat`: the agent is online and will keep sending heartbeats.
 pub async fn heartbeat(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     known: KnownCaller,
     sent: BodyBytes,
 ) -> HandlerResult {
@@ -183,7 +187,7 @@ struct Stats {
 
 /// `GET /reputation/{agent_id}`.
 pub async fn reputation(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     _: OptionalCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
@@ -211,7 +215,7 @@ struct ReputationClaimAnswer {
 
 /// `POST /reputation/{agent_id}/success` and `/failure`: answered, but nothing changes (D17).
 pub async fn claim_reputation(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     _: OptionalCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {

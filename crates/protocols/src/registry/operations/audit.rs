@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use super::payments::TransferBody;
 use super::{HandlerResult, read_query};
-use crate::adapter::{HubContext, RowsRead, naming};
+use crate::adapter::{RowsRead, naming};
+use crate::registry::RegistryContext;
 use crate::registry::auth::KnownCaller;
 use crate::registry::errors::{Failure, RequestKind, from_engine, json_response};
 use crate::registry::wire::read_path_uuid;
@@ -32,7 +33,7 @@ struct AuditAnswer {
 
 /// `GET /audit`: payments, newest or oldest first; the caller's own, or all for the operator.
 pub async fn audit(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     known: KnownCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -82,7 +83,7 @@ struct AuditedJob {
 }
 
 impl AuditedJob {
-    async fn named(context: &HubContext, name: String) -> Result<Self, EngineFailure> {
+    async fn named(context: &RegistryContext, name: String) -> Result<Self, EngineFailure> {
         let mut ids = Vec::new();
         for adapter in crate::ALL {
             let wanted = JobRef::Foreign { origin: adapter.id(), id: name.clone() };
@@ -222,7 +223,7 @@ impl LedgerScan {
 
 /// The owner whose payments are listed: all owners for the operator and on an open hub.
 fn listed_owner(
-    context: &HubContext,
+    context: &RegistryContext,
     known: &KnownCaller,
     named: Option<&str>,
 ) -> Result<Option<OwnerId>, Failure> {
@@ -242,7 +243,7 @@ fn listed_owner(
 }
 
 /// A payment in this protocol's shape.
-async fn describe(context: &HubContext, entry: &Entry) -> Result<TransferBody, Failure> {
+async fn describe(context: &RegistryContext, entry: &Entry) -> Result<TransferBody, Failure> {
     let wrong = |failure| from_engine(failure, RequestKind::Other);
     if entry.kind == EntryKind::Transfer
         && let Some(id) = entry.transfer

@@ -17,14 +17,16 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{HandlerResult, read_query};
-use crate::adapter::{HubContext, RowsRead};
+use crate::adapter::RowsRead;
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, JsonValue};
 use crate::kit::{raw_json, rfc3339};
 use crate::registry::ID;
+use crate::registry::RegistryContext;
 use crate::registry::auth::{BodyBytes, OptionalCaller};
 use crate::registry::errors::{DISCOVERY_EXAMPLE, Failure, json_response, with_body_example};
+use crate::registry::settings::DiscoverEndpoint;
 use crate::registry::translate::format_amount;
 use crate::registry::wire::DECIMALS;
 
@@ -54,7 +56,7 @@ struct DiscoverParams {
 
 /// `GET /discover?skill=…` (§3.2).
 pub async fn discover_by_query(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     _: OptionalCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -78,7 +80,7 @@ pub async fn discover_by_query(
 
 /// `POST /discover`: the same parameters as JSON (D1).
 pub async fn discover_by_body(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     _: OptionalCaller,
     sent: BodyBytes,
 ) -> HandlerResult {
@@ -133,7 +135,7 @@ fn least_score(digits: &str) -> Option<i64> {
     Some(millionths).filter(|score| *score <= Score::MAX.millionths())
 }
 
-fn find(context: &HubContext, question: &DiscoverParams) -> Response {
+fn find(context: &RegistryContext, question: &DiscoverParams) -> Response {
     let wanted = DiscoveryQuery {
         skill: &question.skill,
         min_score: Score::from_millionths(question.min_reputation),
@@ -212,7 +214,7 @@ struct SkillEntry {
 
 /// One discovery entry; with `asked`, the matching skill.
 pub fn agent_entry(
-    context: &HubContext,
+    context: &RegistryContext,
     world: &World,
     (agent, agent_state): (&Agent, &AgentState),
     asked: Option<&str>,
@@ -223,7 +225,7 @@ pub fn agent_entry(
     let own = agent.endpoint.clone().filter(|_| {
         agent.home == ID
             && agent.liveness == Liveness::ByEndpoint
-            && !context.settings.registry.hide_endpoints
+            && context.state.settings.discover_endpoint == DiscoverEndpoint::Agent
     });
     let owner = world.owner(agent.owner).map(|owner| owner.name.clone()).unwrap_or_default();
     let skill = asked.and_then(|name| agent.skill(name)).map(|skill| MatchedSkill {
@@ -282,7 +284,7 @@ struct SkillsAnswer {
 
 /// `GET /skills`: in alphabetical order, after a name if one is given.
 pub async fn skills(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     _: OptionalCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -330,7 +332,7 @@ struct HealthAnswer {
 }
 
 /// `GET /health`.
-pub async fn health(State(context): State<HubContext>, _: OptionalCaller) -> HandlerResult {
+pub async fn health(State(context): State<RegistryContext>, _: OptionalCaller) -> HandlerResult {
     let (agents_online, total_skills) = context
         .engine
         .with_world(|world| (world.online_count(), world.skills.online_names().count()));

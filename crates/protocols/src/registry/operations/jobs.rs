@@ -8,22 +8,23 @@ use axum::response::Response;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
 use rialto_core::id::AgentId;
-use rialto_core::job::{Cause, Job, Requester, State as JobState};
+use rialto_core::job::{Cause, Job, Requester};
 use serde::Serialize;
 
 use super::{HandlerResult, read_query};
 use crate::adapter::caller::Caller;
-use crate::adapter::{HubContext, bridge, shown_jobs};
+use crate::adapter::open_job::{self, set_job_header};
+use crate::adapter::{bridge, shown_jobs};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 use crate::registry::ID;
+use crate::registry::RegistryContext;
 use crate::registry::auth::{BodyBytes, KnownCaller, PathParam, identity_mismatch, native_agent};
 use crate::registry::errors::{
     Failure, JOB_EXAMPLE, RefusedJob, RequestKind, from_engine, json_response, with_body_example,
 };
-use crate::registry::job::{self, JobOrder, JobPreferences};
-use crate::registry::translate::{ForwardedJob, forward_job, job_status, result_body};
+use crate::registry::translate::{ForwardedJob, forward_job, job_request, job_status, result_body};
 use crate::registry::wire::{JobPost, JobStatus, read_path_uuid};
 
 /// How many jobs a worker gets at once.
@@ -36,7 +37,7 @@ const WAIT_MAX: i64 = 30;
 
 /// `POST /jobs`: the hub chooses the worker, or the body names it.
 pub async fn create_job(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     known: KnownCaller,
     RawQuery(raw): RawQuery,
     sent: BodyBytes,
@@ -48,7 +49,7 @@ pub async fn create_job(
 
 /// `POST /agents/{agent_id}/jobs`: the path names the worker.
 pub async fn create_job_for_agent(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     known: KnownCaller,
     PathParam(agent): PathParam,
     RawQuery(raw): RawQuery,
@@ -71,7 +72,7 @@ fn wait(query: &Query) -> Result<Option<Duration>, Malformed> {
 }
 
 async fn request_job(
-    context: &HubContext,
+    context: &RegistryContext,
     known: KnownCaller,
     wire: JobPost,
     wait: Option<Duration>,
@@ -85,7 +86,7 @@ async fn request_job(
 }
 
 async fn open(
-    context: &HubContext,
+    context: &RegistryContext,
     known: KnownCaller,
     wire: JobPost,
     wait: Option<Duration>,
@@ -108,21 +109,16 @@ async fn open(
         let blocked = |why| Failure::field("/callback_url", format!("callback_url {why}"));
         context.egress.check_url(url).map_err(blocked)?;
     }
-    let waits = wait.is_some_and(|wait| !wait.is_zero());
-    let order = JobOrder {
-        request: wire,
-        requester,
-        worker,
-        preferences: JobPreferences { requester_waits: waits, ..JobPreferences::default() },
-    };
-    let opened = job::open_job(context, order, known.0.idempotency).await;
+    let mut request = job_request(wire, requester, worker);
+    request.requester_waits = wait.is_some_and(|wait| !wait.is_zero());
+    let opened = open_job::open_job(context, ID, request, known.0.idempotency).await;
     let job = opened.map_err(|failure| from_engine(failure, RequestKind::Job))?;
     wait_and_respond(context, job, wait).await
 }
 
 /// The requester: the key's agent, or on an open hub the one the body names.
 fn requester(
-    context: &HubContext,
+    context: &RegistryContext,
     known: &KnownCaller,
     named: Option<&str>,
 ) -> Result<Requester, Failure> {
@@ -148,11 +144,11 @@ fn requester(
 /// Waits for the worker as long as the caller asked, or for the default time, and answers with the
 /// current state.
 async fn wait_and_respond(
-    context: &HubContext,
+    context: &RegistryContext,
     mut job: Arc<Job>,
     wait: Option<Duration>,
 ) -> HandlerResult {
-    let usual = Duration::from_millis(context.settings.registry.sync_wait.0.unsigned_abs());
+    let usual = Duration::from_millis(context.state.settings.sync_wait.0.unsigned_abs());
     if !job.state.is_final() && (wait.is_some() || !job.pending) {
         let now = match wait {
             Some(wait) => context.engine.wait_until_ended(job.id, wait).await,
@@ -161,21 +157,8 @@ async fn wait_and_respond(
         let now = now.map_err(|failure| from_engine(failure, RequestKind::Job))?;
         job = now.ok_or_else(Failure::not_found)?;
     }
-    if !job.state.is_final() && !job.pending {
-        let marked = context.engine.run(Command::MarkPending { job: job.id }).await;
-        match marked {
-            Ok(Answer::Job { job: now, .. }) => job = now,
-            // It ended just before it was marked as pending.
-            _ => {
-                let now = context.engine.load_job(job.id).await;
-                let now = now.map_err(|failure| from_engine(failure, RequestKind::Job))?;
-                job = now.ok_or_else(Failure::not_found)?;
-            }
-        }
-    }
-    if job.state == JobState::Withdrawn {
-        return Err(Failure::offline());
-    }
+    let settled = open_job::settle(&context.engine, job).await;
+    let job = settled.map_err(|failure| from_engine(failure, RequestKind::Job))?;
     Ok(job_response(context, &job, result_status(&job)))
 }
 
@@ -193,18 +176,16 @@ fn result_status(job: &Job) -> u16 {
 }
 
 /// The response to the requester of a job.
-fn job_response(context: &HubContext, job: &Job, status: u16) -> Response {
+fn job_response(context: &RegistryContext, job: &Job, status: u16) -> Response {
     let mut answer =
         context.engine.with_world(|world| json_response(status, &result_body(world, job)));
-    if let Ok(id) = job.uuid.to_string().parse() {
-        answer.headers_mut().insert("rialto-job", id);
-    }
+    set_job_header(&mut answer, job.uuid);
     answer
 }
 
 /// A job of this protocol by its id, if the caller may see it.
 async fn visible_job(
-    context: &HubContext,
+    context: &RegistryContext,
     known: &KnownCaller,
     id: &str,
 ) -> Result<Arc<Job>, Failure> {
@@ -219,7 +200,10 @@ async fn visible_job(
 }
 
 /// A job by the requester's id, or by the hub's own, which is the one a bridged worker knows.
-pub async fn find_job_by_any_id(context: &HubContext, id: uuid::Uuid) -> Result<Arc<Job>, Failure> {
+pub async fn find_job_by_any_id(
+    context: &RegistryContext,
+    id: uuid::Uuid,
+) -> Result<Arc<Job>, Failure> {
     let own = JobRef::Foreign { origin: ID, id: id.to_string() };
     for wanted in [own, JobRef::Uuid(id)] {
         let found = context.engine.find_job(&wanted).await;
@@ -232,7 +216,7 @@ pub async fn find_job_by_any_id(context: &HubContext, id: uuid::Uuid) -> Result<
 
 /// `GET /jobs/{job_id}`: the job's state, for its two parties.
 pub async fn show(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
@@ -243,7 +227,7 @@ pub async fn show(
 
 /// `POST /jobs/{job_id}/cancel`: cancels the job before its worker has it.
 pub async fn cancel(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
@@ -269,7 +253,7 @@ struct JobsAnswer {
 
 /// `GET /agents/{agent_id}/jobs`: the jobs that wait for the agent, at once or after a wait.
 pub async fn fetch_jobs(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     known: KnownCaller,
     PathParam(id): PathParam,
     RawQuery(raw): RawQuery,
@@ -297,7 +281,7 @@ pub async fn fetch_jobs(
 }
 
 /// The oldest jobs assigned to the agent; new ones are marked as handed over first.
-async fn hand_over(context: &HubContext, agent: AgentId) -> Result<Vec<Arc<Job>>, Failure> {
+async fn hand_over(context: &RegistryContext, agent: AgentId) -> Result<Vec<Arc<Job>>, Failure> {
     let mut budget = ByteBudget::new(FETCHED_BYTES);
     let jobs: Vec<Arc<Job>> = context.engine.with_world(|world| {
         let held = |job: &&Arc<Job>| job.state.is_assigned();
@@ -321,7 +305,7 @@ async fn hand_over(context: &HubContext, agent: AgentId) -> Result<Vec<Arc<Job>>
     }
 }
 
-fn jobs_response(context: &HubContext, jobs: &[Arc<Job>]) -> Response {
+fn jobs_response(context: &RegistryContext, jobs: &[Arc<Job>]) -> Response {
     let shown = |world: &_| jobs.iter().map(|job| forward_job(context, world, job)).collect();
     json_response(200, &JobsAnswer { jobs: context.engine.with_world(shown) })
 }

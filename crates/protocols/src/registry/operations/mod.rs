@@ -14,15 +14,16 @@ use crate::adapter::Access::{
     Agent, AgentOrOperator, AnyAgent, AnyAgentOrOperator, Owner, OwnerOrOperator, Party, Public,
     Register, Requester, Token, Worker,
 };
+use crate::adapter::Operation;
 use crate::adapter::operation::{delete, get, post};
-use crate::adapter::{HubContext, Operation};
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
+use crate::registry::RegistryContext;
 
 /// The result of every handler.
 type HandlerResult = Result<Response, Failure>;
 
-pub fn operations() -> Vec<Operation<HubContext>> {
+pub fn operations() -> Vec<Operation<RegistryContext>> {
     vec![
         post("/register", Register, agents::register)
             .summary("Register an agent, or update it with its key")

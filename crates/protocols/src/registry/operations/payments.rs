@@ -17,10 +17,11 @@ use uuid::Builder;
 
 use super::HandlerResult;
 use crate::adapter::caller::Caller;
-use crate::adapter::{HubContext, naming};
+use crate::adapter::naming;
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::{ijson, rfc3339};
+use crate::registry::RegistryContext;
 use crate::registry::auth::{BodyBytes, KnownCaller, PathParam, identity_mismatch};
 use crate::registry::errors::{
     ACCOUNT_EXAMPLE, Failure, RequestKind, TRANSFER_EXAMPLE, from_engine, json_response,
@@ -46,7 +47,7 @@ struct TransferAnswer {
 
 /// `POST /transfer`: pays, or confirms what a job's hold has paid (§3.5).
 pub async fn transfer(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     known: KnownCaller,
     sent: BodyBytes,
 ) -> HandlerResult {
@@ -59,7 +60,7 @@ pub async fn transfer(
     if !context.engine.with_world(|world| known.speaks_for(world, &wire.from_owner)) {
         return Err(identity_mismatch());
     }
-    let open = context.settings.registry.open;
+    let open = context.state.settings.is_open();
     let command = translate::transfer_credits(wire, context.engine.random().new_uuid(), open);
     let ran = context.engine.run_once(command, known.0.idempotency).await;
     let Answer::Transfer { transfer, .. } =
@@ -121,7 +122,7 @@ fn owner_name(world: &World, id: OwnerId) -> String {
 }
 
 /// An owner's name as the ledger has it.
-fn canonical_owner(context: &HubContext, typed: String) -> String {
+fn canonical_owner(context: &RegistryContext, typed: String) -> String {
     context.engine.with_world(|world| naming::canonical_owner_name(world, typed))
 }
 
@@ -147,7 +148,7 @@ impl<'a> AccountAnswer<'a> {
 
 /// `POST /accounts`: opens an account, or grants credits for the operator.
 pub async fn open_account(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     known: KnownCaller,
     sent: BodyBytes,
 ) -> HandlerResult {
@@ -177,7 +178,7 @@ pub async fn open_account(
 
 /// `GET /accounts/{owner_id}`: for its owner and the operator; for others it does not exist.
 pub async fn account(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     known: KnownCaller,
     PathParam(name): PathParam,
 ) -> HandlerResult {
@@ -199,7 +200,7 @@ struct EconomyAnswer {
 }
 
 /// `GET /economy`: the totals, and the balances visible to the caller.
-pub async fn economy(State(context): State<HubContext>, known: KnownCaller) -> HandlerResult {
+pub async fn economy(State(context): State<RegistryContext>, known: KnownCaller) -> HandlerResult {
     let (shown, mut body) = context.engine.with_world(|world| {
         let all = known.0.is_operator() || known.0.caller == Caller::Anonymous;
         let own = known.own_owner(world);

@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 
 use super::HandlerResult;
 use super::jobs::find_job_by_any_id;
-use crate::adapter::HubContext;
 use crate::registry::ID;
+use crate::registry::RegistryContext;
 use crate::registry::auth::{
     BodyBytes, KnownCaller, OptionalCaller, PathParam, identity_mismatch, read_callback_token,
 };
@@ -34,7 +34,7 @@ struct ResultAnswer<'a> {
 
 /// `POST /results`: the assigned agent reports its job's result (§3.4).
 pub async fn post_result(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     known: KnownCaller,
     sent: BodyBytes,
 ) -> HandlerResult {
@@ -49,7 +49,7 @@ pub async fn post_result(
 
 /// `POST /callbacks/{token}`: the same, from the holder of the job's callback URL.
 pub async fn post_callback(
-    State(context): State<HubContext>,
+    State(context): State<RegistryContext>,
     anyone: OptionalCaller,
     PathParam(text): PathParam,
     sent: BodyBytes,
@@ -77,14 +77,14 @@ pub async fn post_callback(
 
 /// All results are accepted here, whichever way they came.
 async fn accept(
-    context: &HubContext,
+    context: &RegistryContext,
     wire: ResultPost,
     job: &Job,
     by: AgentId,
     once: Option<Idempotency>,
 ) -> HandlerResult {
     context.engine.record_seen(by);
-    let command = report_result(wire, JobRef::Id(job.id), by);
+    let command = report_result(wire, JobRef::Id(job.id), by).into();
     let ran = context.engine.run_once(command, once).await;
     let Answer::Job { job: now, .. } =
         ran.map_err(|failure| from_engine(failure, RequestKind::Job))?.answer

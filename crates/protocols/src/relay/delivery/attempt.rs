@@ -11,7 +11,7 @@ use rialto_engine::delivery::{self, AttemptResult, AttemptStatus, DeliveryEncode
 use tokio::sync::watch;
 
 use super::{RelayEncoder, is_gone, read_answer};
-use crate::adapter::HubContext;
+use crate::relay::RelayContext;
 use crate::relay::{Code, DeliveryOutcome};
 
 /// How an attempt ended.
@@ -62,8 +62,8 @@ impl RunningAttempts {
 
 /// Attempts the delivery once and records the result, or waits for the running attempt. It goes on
 /// when the sender disconnects.
-pub async fn attempt_delivery(hub_context: &HubContext, notice: NoticeId) -> FirstAttemptOutcome {
-    let end = match hub_context.relay.running_attempts.lock().entry(notice) {
+pub async fn attempt_delivery(hub_context: &RelayContext, notice: NoticeId) -> FirstAttemptOutcome {
+    let end = match hub_context.state.running_attempts.lock().entry(notice) {
         Entry::Occupied(under_way) => under_way.get().clone(),
         Entry::Vacant(place) => {
             let (told, end) = watch::channel(None);
@@ -82,10 +82,10 @@ pub async fn attempt_delivery(hub_context: &HubContext, notice: NoticeId) -> Fir
 
 /// The result of the running attempt, if there is one.
 pub async fn join_running_attempt(
-    hub_context: &HubContext,
+    hub_context: &RelayContext,
     notice: NoticeId,
 ) -> Option<FirstAttemptOutcome> {
-    let end = hub_context.relay.running_attempts.of(notice)?;
+    let end = hub_context.state.running_attempts.of(notice)?;
     Some(heard(end).await)
 }
 
@@ -99,7 +99,7 @@ async fn heard(mut end: watch::Receiver<Option<FirstAttemptOutcome>>) -> FirstAt
 
 /// An attempt. It leaves the list however it ends, also by a panic.
 struct RunningAttempt {
-    hub_context: HubContext,
+    hub_context: RelayContext,
     notice: NoticeId,
 }
 
@@ -116,14 +116,14 @@ impl RunningAttempt {
 
 impl Drop for RunningAttempt {
     fn drop(&mut self) {
-        self.hub_context.relay.running_attempts.lock().remove(&self.notice);
+        self.hub_context.state.running_attempts.lock().remove(&self.notice);
     }
 }
 
-async fn once(hub_context: &HubContext, push: &Delivery) -> FirstAttemptOutcome {
+async fn once(hub_context: &RelayContext, push: &Delivery) -> FirstAttemptOutcome {
     let encoder = RelayEncoder { context: hub_context.clone() };
     let Some(envelope) = encoder.encode_if_due(&hub_context.engine, push, None) else {
-        let over = AttemptResult { status: AttemptStatus::Obsolete, commands: Vec::new() };
+        let over = AttemptResult { status: AttemptStatus::Obsolete, report: None };
         delivery::record_attempt(&hub_context.engine, push, over).await;
         return FirstAttemptOutcome::AlreadyRead;
     };

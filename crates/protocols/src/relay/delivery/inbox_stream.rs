@@ -8,12 +8,12 @@ use rialto_core::job::Job;
 use rialto_core::notice::{Notice, NoticeKind};
 
 use super::write_event;
-use crate::adapter::HubContext;
 use crate::adapter::inbox_stream::{self, InboxEncoder, JobsById};
 use crate::relay::ID;
 use crate::relay::auth::is_key_valid;
 use crate::relay::translate::{self, is_obsolete};
 use crate::relay::wire::inbox::{ConnectedEvent, write_ping};
+use crate::relay::{RelayContext, RelayState};
 
 /// An open inbox stream.
 pub type RelayInboxStream = inbox_stream::InboxStream<EventEncoder>;
@@ -22,13 +22,15 @@ pub type RelayInboxStream = inbox_stream::InboxStream<EventEncoder>;
 pub struct EventEncoder(pub KeyHash);
 
 impl InboxEncoder for EventEncoder {
+    type State = RelayState;
+
     const NEEDS_JOBS: bool = true;
 
-    fn is_authorized(&self, context: &HubContext, agent: AgentId) -> bool {
+    fn is_authorized(&self, context: &RelayContext, agent: AgentId) -> bool {
         is_key_valid(&context.engine, agent, &self.0)
     }
 
-    fn encode_connected(&self, context: &HubContext, agent: AgentId, after: u64) -> Bytes {
+    fn encode_connected(&self, context: &RelayContext, agent: AgentId, after: u64) -> Bytes {
         let mut out = Vec::with_capacity(256);
         context.engine.with_world(|world| {
             let backlog = world.inbox(agent).head.saturating_sub(after);
@@ -47,7 +49,7 @@ impl InboxEncoder for EventEncoder {
     fn encode_notice(
         &self,
         out: &mut Vec<u8>,
-        context: &HubContext,
+        context: &RelayContext,
         notice: &Notice,
         jobs: &JobsById,
     ) {
@@ -63,7 +65,7 @@ impl InboxEncoder for EventEncoder {
 
 /// Work that is being read can no longer be cancelled. The reader need not wait until that is
 /// recorded.
-fn hand_over(context: &HubContext, notice: &Notice, job: Option<&Job>) {
+fn hand_over(context: &RelayContext, notice: &Notice, job: Option<&Job>) {
     let Some((agent, job)) = notice.to.zip(job.filter(|_| !is_obsolete(&notice.news, job))) else {
         return;
     };
@@ -86,6 +88,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use rialto_config::{Layers, Profile};
     use rialto_core::agent::Liveness;
     use rialto_core::answer::Answer;
     use rialto_core::command::{Actor, Registration, SendMessage};
@@ -93,7 +96,7 @@ mod tests {
     use rialto_core::world::Rules;
     use rialto_engine::clock::SystemClock;
     use rialto_engine::delivery::egress::{Egress, EgressSettings};
-    use rialto_engine::keys::{Key, KeyKind};
+    use rialto_engine::keys::Key;
     use rialto_engine::random::OsRandom;
     use rialto_engine::secret::HubSecret;
     use rialto_engine::store::memory::MemoryStore;
@@ -103,12 +106,16 @@ mod tests {
     use super::*;
     use crate::adapter::inbox_stream::StreamStart;
     use crate::adapter::shutdown::Shutdown;
-    use crate::adapter::{HubContextParts, Unlimited};
+    use crate::adapter::{HubContext, HubContextParts, Unlimited};
     use crate::relay::message::write_stored_message;
     use crate::relay::wire::inbox::MessageFlags;
-    use crate::relay::{RelayState, Settings};
+    use crate::relay::{KEY_PREFIX, Settings};
 
-    fn context() -> HubContext {
+    fn context() -> RelayContext {
+        let state = RelayState::new(
+            Settings::read(&mut Layers::new(Profile::Serve)),
+            &HubSecret::from_bytes([7; 32]),
+        );
         let setup = EngineParts {
             store: Box::new(MemoryStore::default()),
             rules: Rules::default(),
@@ -119,11 +126,8 @@ mod tests {
         };
         let engine = Engine::start(setup).expect("memory is there").engine;
         let egress = Egress::new(EgressSettings::default()).expect("the defaults work");
-        HubContext::new(HubContextParts {
-            relay: RelayState::new(Settings::default(), engine.hub_secret()),
-            agora: crate::agora::AgoraState::new(Default::default(), engine.hub_secret()),
-            openclaw: crate::openclaw::OpenclawState::new(Default::default(), engine.hub_secret()),
-            clara: crate::clara::Settings::of(engine.hub_secret()),
+        let hub = HubContext::new(HubContextParts {
+            protocols: Vec::new(),
             write_limiter: Arc::new(Unlimited),
             engine,
             egress: Arc::new(egress),
@@ -133,12 +137,13 @@ mod tests {
             running_requests: Default::default(),
             pending_waits: Default::default(),
             endpoint_checks: Default::default(),
-        })
+        });
+        RelayContext::new(&hub, Arc::new(state))
     }
 
     /// The inbox stream of a new agent, and its key.
-    async fn open(context: &HubContext, stopping: Shutdown) -> RelayInboxStream {
-        let key = Key::from_random(KeyKind::Relay, context.engine.random().new_key_bytes());
+    async fn open(context: &RelayContext, stopping: Shutdown) -> RelayInboxStream {
+        let key = Key::from_random(KEY_PREFIX, context.engine.random().new_key_bytes());
         let order = Registration {
             actor: Actor::Anonymous,
             home: ID,

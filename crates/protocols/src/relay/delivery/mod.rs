@@ -7,7 +7,7 @@ pub mod reply_stream;
 
 use std::borrow::Cow;
 
-use rialto_core::command::{Command, JobRef};
+use rialto_core::command::{JobRef, WorkerReport};
 use rialto_core::id::AgentId;
 use rialto_core::job::Job;
 use rialto_core::notice::{Delivery, Notice, NoticeKind};
@@ -26,13 +26,14 @@ use super::wire::envelope::write_annotated_receive_body;
 use super::wire::inbox::{Annotations, MessageEvent, MessageFlags};
 use super::wire::reply::Reply;
 use super::{Code, EnvelopeFormat, ID, VERSION};
-use crate::adapter::{HubContext, bridge};
+use crate::adapter::bridge;
 use crate::kit::ijson::{self, JsonValue};
 use crate::kit::object::ObjectWriter;
+use crate::relay::RelayContext;
 
 /// Encodes deliveries for agents of this protocol.
 pub struct RelayEncoder {
-    pub context: HubContext,
+    pub context: RelayContext,
 }
 
 impl DeliveryEncoder for RelayEncoder {
@@ -45,7 +46,7 @@ impl DeliveryEncoder for RelayEncoder {
         let agent = push.to?;
         // A message that was read in the meantime needs no delivery, and neither does an expired
         // one.
-        let expired = push.at.plus(self.context.relay.settings.retention) <= engine.now();
+        let expired = push.at.plus(self.context.state.settings.retention) <= engine.now();
         if expired || engine.read_position(agent) >= push.position || is_obsolete(&push.kind, job) {
             return None;
         }
@@ -59,7 +60,7 @@ impl DeliveryEncoder for RelayEncoder {
         job: Option<&Job>,
     ) -> Option<OutboundRequest> {
         let (agent, notice) = (push.to?, push.to_notice());
-        let trace = self.context.relay.trace_ids.of(push.notice).to_string();
+        let trace = self.context.state.trace_ids.of(push.notice).to_string();
         let body = engine.with_world(|world| {
             let format = world.agent(agent).and_then(|agent| translate::envelope_format(agent));
             let said = OutgoingEnvelope::of(world, &notice, job)?;
@@ -88,26 +89,23 @@ impl DeliveryEncoder for RelayEncoder {
     ) -> AttemptResult {
         let given = job.filter(|_| matches!(push.kind, NoticeKind::Assigned { .. })).zip(push.to);
         if let Some(((job, worker), said)) = given.zip(could_not(answer)) {
-            let order = report_failure(job, worker, &said);
-            return AttemptResult {
-                status: AttemptStatus::Delivered { reply: None },
-                commands: vec![order],
-            };
+            let report = Some(report_failure(job, worker, &said));
+            return AttemptResult { status: AttemptStatus::Delivered { reply: None }, report };
         }
         let arrived = match read_answer(answer) {
             Ok(reply) => AttemptStatus::Delivered { reply: Some(reply) },
             Err(_) if is_gone(answer) => AttemptStatus::EndpointGone,
             Err((_, why)) => AttemptStatus::Failed(why),
         };
-        let commands = match (&arrived, given) {
+        let report = match (&arrived, given) {
             // The worker has the job, and answers it with its own message.
             (AttemptStatus::Delivered { .. }, Some((job, worker))) => {
                 note_read(engine, worker, push.position);
-                vec![Command::Start { job: JobRef::Id(job.id), by: worker }]
+                Some(WorkerReport::Started { job: JobRef::Id(job.id), by: worker })
             }
-            _ => Vec::new(),
+            _ => None,
         };
-        AttemptResult { status: arrived, commands }
+        AttemptResult { status: arrived, report }
     }
 }
 
@@ -230,7 +228,7 @@ fn foreign(world: &World, from: Option<AgentId>, body: &str) -> String {
 /// appends nothing.
 pub fn write_event(
     out: &mut Vec<u8>,
-    context: &HubContext,
+    context: &RelayContext,
     world: &World,
     notice: &Notice,
     job: Option<&Job>,
@@ -240,7 +238,7 @@ pub fn write_event(
         return;
     }
     let Some(outbound) = OutgoingEnvelope::of(world, notice, job) else { return };
-    let trace = context.relay.trace_ids.of(notice.id);
+    let trace = context.state.trace_ids.of(notice.id);
     let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
     let message = MessageEvent {
         position: notice.position,
@@ -263,6 +261,6 @@ pub fn held_until(news: &NoticeKind, at: Timestamp, now: Timestamp) -> Option<Ti
 }
 
 /// Whether a message's retention time is over.
-pub fn is_expired(context: &HubContext, notice: &Notice) -> bool {
-    notice.at.plus(context.relay.settings.retention) <= context.engine.now()
+pub fn is_expired(context: &RelayContext, notice: &Notice) -> bool {
+    notice.at.plus(context.state.settings.retention) <= context.engine.now()
 }

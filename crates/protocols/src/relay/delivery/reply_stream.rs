@@ -21,8 +21,8 @@ use tokio::sync::mpsc;
 
 use super::attempt::describe_retry;
 use super::{RelayEncoder, is_gone, read_answer};
-use crate::adapter::HubContext;
 use crate::kit::sse::Parser;
+use crate::relay::RelayContext;
 use crate::relay::wire::reply::{OK, ReplyEvent, write_delivery_event};
 use crate::relay::{Code, DeliveryOutcome, DeliveryReport};
 
@@ -37,7 +37,7 @@ const TEXT_MAX: usize = 1 << 20;
 pub const STREAM_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Calls the receiver and streams its reply.
-pub fn stream_reply(hub_context: &HubContext, notice: NoticeId) -> Response {
+pub fn stream_reply(hub_context: &RelayContext, notice: NoticeId) -> Response {
     let (events, heard) = mpsc::channel(UNDER_WAY);
     let call = ReceiverCall { hub_context: hub_context.clone(), notice, events };
     tokio::spawn(call.run());
@@ -57,7 +57,7 @@ struct SenderDisconnected;
 
 /// One call of a receiver.
 struct ReceiverCall {
-    hub_context: HubContext,
+    hub_context: RelayContext,
     notice: NoticeId,
     events: mpsc::Sender<Bytes>,
 }
@@ -115,7 +115,7 @@ impl ReceiverCall {
             (_, None) => AttemptStatus::Delivered { reply: Some(OK.to_owned()) },
         };
         // Recorded first, reported second.
-        let verdict = AttemptResult { status: arrived, commands: Vec::new() };
+        let verdict = AttemptResult { status: arrived, report: None };
         delivery::record_attempt(&self.hub_context.engine, &push, verdict).await;
         let error = match (&end, &failed) {
             (StreamEnd::Error { said, .. }, _) => Some(said.clone()),
@@ -138,8 +138,8 @@ impl ReceiverCall {
 
     /// The last event: the delivery report.
     async fn conclude(&self, outcome: DeliveryOutcome<'_>) {
-        self.hub_context.relay.delivery_counts.count(&outcome);
-        let trace = self.hub_context.relay.trace_ids.of(self.notice).to_string();
+        self.hub_context.state.delivery_counts.count(&outcome);
+        let trace = self.hub_context.state.trace_ids.of(self.notice).to_string();
         let told = DeliveryReport { outcome, trace_id: &trace, loop_guard: false };
         let _ = self.tell(|out| write_delivery_event(out, &told)).await;
     }

@@ -12,11 +12,11 @@ use rialto_core::id::AgentId;
 use rialto_core::refusal::Refusal;
 use rialto_core::world::World;
 use rialto_engine::Idempotency;
-use rialto_engine::keys::{Key, KeyKind};
+use rialto_engine::keys::{Key, KeyPrefix};
 
 use super::{read_address, read_query, success};
 use crate::adapter::caller::Caller;
-use crate::adapter::{HubContext, NewAgent, RowsRead, make_aliases};
+use crate::adapter::{NewAgent, RowsRead, make_aliases};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::Malformed;
 use crate::kit::ijson;
@@ -33,6 +33,7 @@ use crate::relay::wire::registration::{RegisterBody, RegisteredBy};
 use crate::relay::wire::response::{page_response, write_json_string};
 use crate::relay::wire::work::message_skill;
 use crate::relay::{Address, AgentCard, CONFUSABLES, Code, Failure, ID, InvalidBody, translate};
+use crate::relay::{KEY_PREFIX, RelayContext};
 
 /// How many agents one page has.
 const PAGE: i64 = 1_000;
@@ -42,7 +43,7 @@ const LOOKED_AT: u64 = 200_000;
 
 /// `POST /register`: an agent registers itself, or updates itself with its key.
 pub async fn register(
-    State(context): State<HubContext>,
+    State(context): State<RelayContext>,
     anyone: OptionalCaller,
     PresentedKey(shown): PresentedKey,
     BodyBytes(body): BodyBytes,
@@ -52,12 +53,12 @@ pub async fn register(
         Caller::Agent(id) | Caller::FormerAgent(id) => Actor::Agent(id),
         Caller::Operator => Actor::Operator,
     };
-    let key = Key::from_random(KeyKind::Relay, context.engine.random().new_key_bytes());
+    let key = Key::from_random(KEY_PREFIX, context.engine.random().new_key_bytes());
     let enrolled =
         enrol(&context, &body, RegisteredBy::Agent, actor, Some(&key), anyone.idempotency).await?;
     let RegisteredAgent { agent, created, fresh } = enrolled;
     // The presented key stays valid; an operator key is not an agent's api_key (D17).
-    let kept = shown.filter(|key| key.kind() != KeyKind::Operator);
+    let kept = shown.filter(|key| key.prefix() != KeyPrefix::OPERATOR);
     let key = if fresh { Some(key) } else { kept };
     let secret = (agent.liveness == Liveness::ByEndpoint).then(|| {
         context.engine.hub_secret().webhook_secret(agent.id, agent.secret_generation).to_text()
@@ -83,7 +84,7 @@ pub async fn register(
 
 /// `POST /agents`: the operator registers an agent, which has no key until one is minted (D8).
 pub async fn register_as_operator(
-    State(context): State<HubContext>,
+    State(context): State<RelayContext>,
     by: OperatorCaller,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
@@ -105,7 +106,7 @@ struct RegisteredAgent {
 }
 
 async fn enrol(
-    context: &HubContext,
+    context: &RelayContext,
     body: &[u8],
     by: RegisteredBy,
     actor: Actor,
@@ -115,7 +116,7 @@ async fn enrol(
     let unreadable =
         |bad| error_response(context, InvalidBody::from(bad).with_example(REGISTRATION_EXAMPLE));
     let json = ijson::read(body).map_err(unreadable)?;
-    let wire = RegisterBody::read(&json, by, &context.relay.settings.host);
+    let wire = RegisterBody::read(&json, by, &context.state.settings.host);
     let wire = wire.map_err(|bad| error_response(context, bad))?;
     if let Some((name, max)) = wire.oversized_member() {
         let text = format!("{name} has more than {max} bytes; send less");
@@ -175,7 +176,7 @@ async fn enrol(
 
 /// Whether an address, as it will be displayed, is confusable with that of another agent (R20). One
 /// that is already displayed like that is kept.
-fn looks_like_another(context: &HubContext, address: &Address<'_>) -> bool {
+fn looks_like_another(context: &RelayContext, address: &Address<'_>) -> bool {
     context.engine.with_world(|world| {
         let own = world.agent_by_alias(ID, address.canonical());
         let shown =
@@ -188,7 +189,7 @@ fn looks_like_another(context: &HubContext, address: &Address<'_>) -> bool {
 }
 
 /// Adds to "id taken" how the id can be used.
-fn taken(context: &HubContext, refused: ErrorResponse) -> ErrorResponse {
+fn taken(context: &RelayContext, refused: ErrorResponse) -> ErrorResponse {
     if refused.code() != Code::AgentIdTaken {
         return refused;
     }
@@ -203,7 +204,7 @@ fn taken(context: &HubContext, refused: ErrorResponse) -> ErrorResponse {
 
 /// `GET /agents`: all registered agents, of any protocol.
 pub async fn list(
-    State(context): State<HubContext>,
+    State(context): State<RelayContext>,
     by: OptionalCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -257,7 +258,7 @@ enum PageEnd {
 impl AgentPage {
     /// Scans the next agents. Only their ids are collected while the world is locked; cards are
     /// read and records are written one at a time.
-    fn extend(&mut self, context: &HubContext, wanted: &AgentFilter<'_>, caller: Caller) {
+    fn extend(&mut self, context: &RelayContext, wanted: &AgentFilter<'_>, caller: Caller) {
         let (candidates, last, end) = context.engine.with_world(|world| {
             let end = world.next.agent.0;
             let last = end.saturating_sub(1).min(self.last + SLICE);
@@ -325,7 +326,7 @@ impl<'q> AgentFilter<'q> {
     }
 
     /// Everything that can be checked without reading the card.
-    fn fits(&self, context: &HubContext, world: &World, agent: &Agent) -> bool {
+    fn fits(&self, context: &RelayContext, world: &World, agent: &Agent) -> bool {
         self.protocol.is_none_or(|protocol| agent.home.as_str() == protocol)
             && self
                 .online
@@ -352,15 +353,15 @@ impl<'q> AgentFilter<'q> {
 }
 
 /// An agent's endpoint is private, unless the hub shows all of them.
-fn sees_endpoint(context: &HubContext, caller: Caller, agent: &Agent) -> bool {
-    context.relay.settings.show_endpoints
+fn sees_endpoint(context: &RelayContext, caller: Caller, agent: &Agent) -> bool {
+    context.state.settings.show_endpoints
         || caller == Caller::Operator
         || caller == Caller::Agent(agent.id)
 }
 
 /// `GET /agents/{id}`: one record.
 pub async fn show(
-    State(context): State<HubContext>,
+    State(context): State<RelayContext>,
     by: OptionalCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
@@ -387,7 +388,7 @@ pub async fn show(
 
 /// `DELETE /agents/{id}`: removes the agent from the lists; the id stays reserved.
 pub async fn unregister(
-    State(context): State<HubContext>,
+    State(context): State<RelayContext>,
     by: AgentOrOperator,
     PathParam(id): PathParam,
 ) -> HandlerResult {
@@ -409,7 +410,7 @@ pub async fn unregister(
     }
 }
 
-fn gone(context: &HubContext, deleted: bool, id: &str) -> Response {
+fn gone(context: &RelayContext, deleted: bool, id: &str) -> Response {
     success(context, 200, |out| {
         let start: &[u8] = if deleted { b"{\"deleted\":true" } else { b"{\"deleted\":false" };
         out.extend_from_slice(start);
@@ -421,7 +422,7 @@ fn gone(context: &HubContext, deleted: bool, id: &str) -> Response {
 
 /// `POST /agents/{id}/key`: the operator mints a key; older ones expire.
 pub async fn mint_key(
-    State(context): State<HubContext>,
+    State(context): State<RelayContext>,
     by: OperatorCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
@@ -432,7 +433,7 @@ pub async fn mint_key(
     });
     let (agent, shown) =
         found.ok_or_else(|| error_response(&context, errors::agent_not_found()))?;
-    let key = Key::from_random(KeyKind::Relay, context.engine.random().new_key_bytes());
+    let key = Key::from_random(KEY_PREFIX, context.engine.random().new_key_bytes());
     let (holder, hash) = (Holder::Agent(agent), key.hash());
     let order = Command::IssueKey { holder, hash, retire_others: true, by_operator: true };
     let ran = context.engine.run_once(order, by.once).await;

@@ -14,13 +14,14 @@ use rialto_engine::store::{Reader, Row, RowKey, StoreError};
 use uuid::fmt::Hyphenated;
 
 use super::{read_query, success};
+use crate::adapter::RowsRead;
 use crate::adapter::inbox_stream::load_jobs;
-use crate::adapter::{HubContext, RowsRead};
 use crate::kit::budget::{ANSWER_BYTES, ByteBudget};
 use crate::kit::fields::Malformed;
 use crate::kit::object::ObjectWriter;
 use crate::kit::query::Query;
 use crate::kit::rfc3339;
+use crate::relay::RelayContext;
 use crate::relay::auth::{AgentCaller, PathParam};
 use crate::relay::delivery::OutgoingEnvelope;
 use crate::relay::errors::{
@@ -68,7 +69,7 @@ type HistoryRows = Vec<(Arc<Notice>, Option<CompletedDelivery>)>;
 /// `GET /agent/messages`: the messages an agent sent and received, oldest first. A page ends when it
 /// is long enough; `metadata.next_cursor` then leads to later messages.
 pub async fn list_messages(
-    State(context): State<HubContext>,
+    State(context): State<RelayContext>,
     by: AgentCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
@@ -220,7 +221,7 @@ fn is_said(news: &NoticeKind) -> bool {
 
 fn write_message(
     out: &mut Vec<u8>,
-    context: &HubContext,
+    context: &RelayContext,
     world: &World,
     reader: AgentId,
     envelope: &OutgoingEnvelope<'_>,
@@ -236,7 +237,7 @@ fn write_message(
     };
     out.extend_from_slice(format!("{{\"id\":{id}").as_bytes());
     for (name, value) in [
-        (",\"trace_id\":", context.relay.trace_ids.of(notice.id).to_string().as_str()),
+        (",\"trace_id\":", context.state.trace_ids.of(notice.id).to_string().as_str()),
         (",\"sender_id\":", &envelope.sender_id),
         (",\"receiver_id\":", &translate::address_of(world, notice.to)),
         (",\"delivered_via\":", via),
@@ -253,12 +254,12 @@ fn write_message(
 
 /// `GET /messages/{trace_id}`: the state of a message, for its sender and its receiver.
 pub async fn show_message(
-    State(context): State<HubContext>,
+    State(context): State<RelayContext>,
     by: AgentCaller,
     PathParam(trace): PathParam,
 ) -> HandlerResult {
     let unknown = || error_response(&context, Failure::new(Code::NotFound, "message not found"));
-    let Some(notice) = context.relay.trace_ids.read_text(&trace) else {
+    let Some(notice) = context.state.trace_ids.read_text(&trace) else {
         let job = find_job(&context, by.id, &trace).await?.ok_or_else(unknown)?;
         let shown = context.engine.with_world(|world| write_job(world, &job));
         return Ok(success(&context, 200, |out| out.extend_from_slice(shown.as_bytes())));
@@ -273,7 +274,7 @@ pub async fn show_message(
 
 /// A message that is work has the job's id as its trace id, for the job's two parties.
 async fn find_job(
-    context: &HubContext,
+    context: &RelayContext,
     reader: AgentId,
     trace: &str,
 ) -> Result<Option<Arc<Job>>, ErrorResponse> {

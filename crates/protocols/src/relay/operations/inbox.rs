@@ -10,12 +10,12 @@ use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 
 use super::{read_address, read_query, success};
-use crate::adapter::HubContext;
 use crate::adapter::inbox_stream::StreamStart;
 use crate::adapter::shutdown::Shutdown;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::query::Query;
 use crate::kit::{ijson, last_event_id};
+use crate::relay::RelayContext;
 use crate::relay::auth::{AgentCaller, BodyBytes, PathParam, PresentedKey};
 use crate::relay::delivery::inbox_stream::{EventEncoder, RelayInboxStream};
 use crate::relay::errors::{
@@ -27,7 +27,7 @@ use crate::relay::{ID, InvalidBody, translate};
 
 /// `GET /agent/inbox`: all notices, as they come.
 pub async fn open_inbox(
-    State(context): State<HubContext>,
+    State(context): State<RelayContext>,
     by: AgentCaller,
     PresentedKey(key): PresentedKey,
     stopping: Shutdown,
@@ -86,7 +86,7 @@ fn from(headers: &HeaderMap, query: &Query) -> Result<StreamStart, Malformed> {
     }
 }
 
-async fn acked(context: &HubContext, by: AgentCaller, up_to: u64) -> Result<u64, ErrorResponse> {
+async fn acked(context: &RelayContext, by: AgentCaller, up_to: u64) -> Result<u64, ErrorResponse> {
     if context.engine.with_world(|world| world.inbox(by.id).acked) >= up_to && by.once.is_none() {
         return Ok(context.engine.with_world(|world| world.inbox(by.id).acked));
     }
@@ -102,7 +102,7 @@ async fn acked(context: &HubContext, by: AgentCaller, up_to: u64) -> Result<u64,
 
 /// `POST /agent/inbox/ack`: everything up to this position has arrived.
 pub async fn ack(
-    State(context): State<HubContext>,
+    State(context): State<RelayContext>,
     by: AgentCaller,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
@@ -124,13 +124,13 @@ pub async fn ack(
 }
 
 /// `GET /agent/blocks`: the blocked ids.
-pub async fn list_blocked(State(context): State<HubContext>, by: AgentCaller) -> HandlerResult {
+pub async fn list_blocked(State(context): State<RelayContext>, by: AgentCaller) -> HandlerResult {
     Ok(blocked_response(&context, by.id))
 }
 
 /// `PUT /agent/blocks/{id}`: their messages are refused from now on.
 pub async fn block(
-    State(context): State<HubContext>,
+    State(context): State<RelayContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
@@ -139,7 +139,7 @@ pub async fn block(
 
 /// `DELETE /agent/blocks/{id}`: their messages are accepted again.
 pub async fn unblock(
-    State(context): State<HubContext>,
+    State(context): State<RelayContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
@@ -147,7 +147,7 @@ pub async fn unblock(
 }
 
 async fn set_blocked(
-    context: &HubContext,
+    context: &RelayContext,
     by: AgentCaller,
     id: &str,
     is_blocked: bool,
@@ -166,7 +166,7 @@ async fn set_blocked(
     Ok(blocked_response(context, by.id))
 }
 
-fn blocked_response(context: &HubContext, agent: AgentId) -> Response {
+fn blocked_response(context: &RelayContext, agent: AgentId) -> Response {
     success(context, 200, |out| {
         context.engine.with_world(|world| {
             let ids = world.agent(agent).map_or(&[][..], |agent| &agent.blocked);

@@ -19,8 +19,9 @@ use rialto_core::world::World;
 
 use super::read_address;
 use crate::adapter::idempotency::RequestIdempotency;
-use crate::adapter::{BodyFuture, EdgeError, HubContext, RequestHead, ResponseFuture};
+use crate::adapter::{BodyFuture, EdgeError, RequestHead, ResponseFuture};
 use crate::kit::ijson;
+use crate::relay::RelayContext;
 use crate::relay::auth::{AgentOrOperator, BodyBytes, PathParam, listed_agent};
 use crate::relay::delivery::attempt::{attempt_delivery, join_running_attempt};
 use crate::relay::delivery::reply_stream::{STREAM_TIMEOUT, stream_reply};
@@ -29,6 +30,7 @@ use crate::relay::errors::{
 };
 use crate::relay::loop_guard::GuardedMessage;
 use crate::relay::message::{self, MessageState, write_stored_message};
+use crate::relay::settings::{FailedStatus, Offline};
 use crate::relay::wire::envelope::read_receive_body;
 use crate::relay::wire::error::REGISTRATION_EXAMPLE;
 use crate::relay::wire::inbox::MessageFlags;
@@ -45,7 +47,7 @@ const SPARE: Duration = Duration::from_secs(15);
 
 /// `POST /messages`: durable before it is answered (R39, R44).
 pub async fn send_message(
-    State(context): State<HubContext>,
+    State(context): State<RelayContext>,
     by: AgentOrOperator,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
@@ -54,7 +56,7 @@ pub async fn send_message(
 
 /// The same as a fast route, without the router.
 pub fn send_message_fast(
-    context: HubContext,
+    context: RelayContext,
     head: RequestHead,
     body: BodyFuture,
 ) -> ResponseFuture {
@@ -73,11 +75,11 @@ pub fn send_message_fast(
     })
 }
 
-async fn accept(context: HubContext, by: AgentOrOperator, body: Bytes) -> HandlerResult {
+async fn accept(context: RelayContext, by: AgentOrOperator, body: Bytes) -> HandlerResult {
     let rejected = |failure: Failure| error_response(&context, failure).into_rejected_message();
     let json =
         ijson::read(&body).map_err(|unreadable| rejected(InvalidBody::from(unreadable).into()))?;
-    let send = SendRequest::read(&json, &context.relay.settings.host);
+    let send = SendRequest::read(&json, &context.state.settings.host);
     let send = send.map_err(|bad| rejected(bad.into()))?;
     let ClassifiedMessage { from, work, parties } = open(&context, by, &send).await?;
     if let Some(job) = work {
@@ -100,7 +102,10 @@ async fn accept(context: HubContext, by: AgentOrOperator, body: Bytes) -> Handle
     // A held-back message keeps its endpoint: where it goes is decided after the delay, and an open
     // inbox stream still takes precedence.
     let url = parties.endpoint.filter(|_| !heard || delay.is_some());
-    if !heard && url.is_none() && context.relay.settings.refuse_offline && parties.foreign.is_none()
+    if !heard
+        && url.is_none()
+        && context.state.settings.offline == Offline::Fail
+        && parties.foreign.is_none()
     {
         return Ok(offline(&context));
     }
@@ -155,7 +160,7 @@ struct ClassifiedMessage {
 /// Finds the sender, the receiver, and whether the message is about the sender's own job. One read
 /// of the world is enough for messages within this protocol.
 async fn open(
-    context: &HubContext,
+    context: &RelayContext,
     by: AgentOrOperator,
     send: &SendRequest<'_>,
 ) -> Result<ClassifiedMessage, ErrorResponse> {
@@ -231,16 +236,20 @@ impl MessageReceiver {
 
 /// How long the loop guard holds the message back, if it does (R89). The sender is answered at
 /// once: only the delivery waits.
-fn delay(context: &HubContext, pair: (AgentId, AgentId), send: &SendRequest<'_>) -> Option<Millis> {
+fn delay(
+    context: &RelayContext,
+    pair: (AgentId, AgentId),
+    send: &SendRequest<'_>,
+) -> Option<Millis> {
     let envelope = &send.envelope;
     let (conversation, now) = (envelope.conversation_id, context.engine.now());
     let said =
         GuardedMessage { conversation, turn: envelope.turn_number, text: envelope.original_text };
-    context.relay.loop_guard.delay(pair, said, now)
+    context.state.loop_guard.delay(pair, said, now)
 }
 
 /// How long the first attempt belongs to this request.
-fn first_try(context: &HubContext, stream: bool) -> Millis {
+fn first_try(context: &RelayContext, stream: bool) -> Millis {
     let call =
         context.egress.max_call_duration() + if stream { STREAM_TIMEOUT } else { Duration::ZERO };
     Millis(i64::try_from((call + SPARE).as_millis()).unwrap_or(i64::MAX))
@@ -254,7 +263,7 @@ fn turn(send: &SendRequest<'_>) -> Option<MessageIdentity> {
 }
 
 /// The first outcome of a message again; after a failure, one new attempt (R47).
-async fn again(context: &HubContext, notice: NoticeId) -> HandlerResult {
+async fn again(context: &RelayContext, notice: NoticeId) -> HandlerResult {
     let message = message::load_message(context, notice).await;
     let message = message.map_err(|failure| engine_error(context, failure))?;
     let loop_guard = message.as_ref().is_some_and(|message| message.was_delayed());
@@ -291,22 +300,24 @@ async fn again(context: &HubContext, notice: NoticeId) -> HandlerResult {
 
 /// The response to the sender of a message.
 pub fn delivery_response(
-    context: &HubContext,
+    context: &RelayContext,
     notice: NoticeId,
     outcome: DeliveryOutcome<'_>,
     loop_guard: bool,
 ) -> Response {
-    context.relay.delivery_counts.count(&outcome);
-    let trace = context.relay.trace_ids.of(notice);
+    context.state.delivery_counts.count(&outcome);
+    let trace = context.state.trace_ids.of(notice);
     let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
     let trace_id = trace.hyphenated().encode_lower(&mut buffer);
     answered(context, &DeliveryReport { outcome, trace_id, loop_guard })
 }
 
-fn answered(context: &HubContext, delivery: &DeliveryReport<'_>) -> Response {
+fn answered(context: &RelayContext, delivery: &DeliveryReport<'_>) -> Response {
     let now = context.engine.now();
     match delivery.outcome {
-        DeliveryOutcome::Failed { code, detail } if context.relay.settings.failed_is_error => {
+        DeliveryOutcome::Failed { code, detail }
+            if context.state.settings.failed_status == FailedStatus::Error =>
+        {
             let mut data = Vec::new();
             delivery.write(&mut data);
             let data = String::from_utf8(data).unwrap_or_default();
@@ -322,10 +333,10 @@ fn answered(context: &HubContext, delivery: &DeliveryReport<'_>) -> Response {
 }
 
 /// The receiver cannot be reached, and the hub is configured not to store the message (D11).
-fn offline(context: &HubContext) -> Response {
+fn offline(context: &RelayContext) -> Response {
     let detail = "the receiver has no open inbox and no endpoint; the message was not stored";
     let outcome = DeliveryOutcome::Failed { code: Code::AgentUnreachable, detail };
-    context.relay.delivery_counts.count(&outcome);
+    context.state.delivery_counts.count(&outcome);
     let trace = context.engine.random().new_uuid().to_string();
     answered(context, &DeliveryReport { outcome, trace_id: &trace, loop_guard: false })
 }
@@ -333,12 +344,12 @@ fn offline(context: &HubContext) -> Response {
 /// `POST /relay/receive/{id}`: the hub as the receive endpoint of an agent it hosts (R75, R85). The
 /// envelope comes from a peer, whose identity cannot be checked.
 pub async fn receive_envelope(
-    State(context): State<HubContext>,
+    State(context): State<RelayContext>,
     PathParam(id): PathParam,
     once: Option<Extension<RequestIdempotency>>,
     BodyBytes(body): BodyBytes,
 ) -> Response {
-    if !context.relay.settings.accept_direct {
+    if !context.state.settings.accept_direct {
         return error_response(&context, errors::from_edge(&EdgeError::NotFound)).into_response();
     }
     let json = match ijson::read(&body) {

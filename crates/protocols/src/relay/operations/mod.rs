@@ -19,12 +19,13 @@ use super::{Address, BODY_MAX};
 use crate::adapter::Access::{
     AgentOrOperator, AnyAgent, AnyAgentOrOperator, Operator, Party, Public, Register,
 };
+use crate::adapter::Operation;
 use crate::adapter::operation::{delete, get, post, put};
-use crate::adapter::{HubContext, Operation};
 use crate::kit::query::Query;
+use crate::relay::RelayContext;
 
 /// Every operation of this protocol.
-pub fn operations() -> Vec<Operation<HubContext>> {
+pub fn operations() -> Vec<Operation<RelayContext>> {
     vec![
         post("/register", Register, agents::register)
             .summary("Register an agent, or update it with its key")
@@ -73,44 +74,44 @@ pub fn operations() -> Vec<Operation<HubContext>> {
 }
 
 /// Data in the response envelope.
-pub fn success(context: &HubContext, status: u16, data: impl FnOnce(&mut Vec<u8>)) -> Response {
+pub fn success(context: &RelayContext, status: u16, data: impl FnOnce(&mut Vec<u8>)) -> Response {
     json_response(status, success_response_with(context.engine.now(), 256, data))
 }
 
 /// The address in a path.
-pub fn read_address<'a>(context: &HubContext, text: &'a str) -> Option<Address<'a>> {
-    Address::read(text, &context.relay.settings.host).ok()
+pub fn read_address<'a>(context: &RelayContext, text: &'a str) -> Option<Address<'a>> {
+    Address::read(text, &context.state.settings.host).ok()
 }
 
 /// The query of a URL.
-pub fn read_query(context: &HubContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
+pub fn read_query(context: &RelayContext, raw: Option<&str>) -> Result<Query, ErrorResponse> {
     Query::read(raw.unwrap_or_default()).map_err(|bad| malformed_error(context, bad))
 }
 
 /// `GET /.well-known/chorus.json`: the discovery document, without a response envelope (D15).
-pub async fn well_known(State(context): State<HubContext>) -> Response {
+pub async fn well_known(State(context): State<RelayContext>) -> Response {
     let protocols: Vec<_> = crate::ALL.iter().map(|adapter| adapter.id()).collect();
     let protocols: Vec<_> = protocols.iter().map(|id| id.as_str()).collect();
     let hub = HubDocument {
         server_name: "Rialto",
         server_status: if context.engine.is_writable() { "ok" } else { "unavailable" },
         max_message_bytes: context.body_limit.min(BODY_MAX),
-        rate_limit_per_minute: NonZeroU64::new(context.relay.settings.writes_per_minute),
+        rate_limit_per_minute: NonZeroU64::new(context.settings.writes_per_minute),
         protocols: &protocols,
     };
     json_response(200, hub.write())
 }
 
 /// `GET /health`: the hub's health.
-pub async fn health(State(context): State<HubContext>) -> Response {
+pub async fn health(State(context): State<RelayContext>) -> Response {
     let engine = &context.engine;
     let agents = engine.with_world(|world| world.agents().filter(|agent| agent.active).count());
-    let [delivered, failed, queued] = context.relay.delivery_counts.read();
+    let [delivered, failed, queued] = context.state.delivery_counts.read();
     let writable = engine.is_writable();
     let data = json!({
         "status": if writable { "ok" } else { "unavailable" },
         "version": env!("CARGO_PKG_VERSION"),
-        "uptime_seconds": context.relay.started.elapsed().as_secs(),
+        "uptime_seconds": context.state.started.elapsed().as_secs(),
         "agents_registered": agents,
         "messages_delivered": delivered,
         "messages_failed": failed,

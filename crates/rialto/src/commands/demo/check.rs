@@ -21,6 +21,8 @@ pub struct Check {
 }
 
 type CheckResult = Result<(), String>;
+/// A check by its name.
+type NamedCheck = (&'static str, fn(&DemoReport) -> CheckResult);
 
 /// One event that the hub's history must contain.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +81,7 @@ pub fn run_all(report: &DemoReport) -> Vec<Check> {
     let mut checks = steps(report);
     checks.push(check("nothing happens that is not planned", no_extra_events(report)));
     checks.extend(facts(report));
-    let others: [(&str, fn(&DemoReport) -> CheckResult); 11] = [
+    let others: [NamedCheck; 11] = [
         ("five protocols take part", protocols),
         ("the failed check is refunded in full", refund),
         ("every payment is exact to the micro-credit", payments),

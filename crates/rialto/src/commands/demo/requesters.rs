@@ -293,7 +293,7 @@ impl clara::Handler for Newsstand {
         Ok(json!({"cried_by": crier.name()}).to_string())
     }
 
-    fn on_error(&self, error: &clara::ServeError) {
+    fn on_error(&self, error: &ServeError) {
         self.reporter.warning(error.action, &error.reason);
     }
 }

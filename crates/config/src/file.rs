@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::error::ConfigError;
+use crate::error::ConfigError;
 
 /// A file's text, and its name for error messages.
 pub struct ConfigFile {
@@ -17,7 +17,7 @@ impl ConfigFile {
         let name = path.display().to_string();
         match std::fs::read_to_string(path) {
             Ok(text) => Ok(Self { name, text }),
-            Err(fault) => Err(ConfigError::Unreadable { path: name, why: fault.to_string() }),
+            Err(error) => Err(ConfigError::Unreadable { path: name, why: error.to_string() }),
         }
     }
 
@@ -25,7 +25,7 @@ impl ConfigFile {
     /// because it was put there on purpose.
     pub fn read_if_exists(path: &Path) -> Result<Option<Self>, ConfigError> {
         match std::fs::metadata(path) {
-            Err(fault) if fault.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             _ => Self::read(path).map(Some),
         }
     }

@@ -46,6 +46,16 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// The key it is about.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Self::Unreadable { .. } | Self::InvalidToml { .. } => None,
+            Self::UnknownKey { key, .. } | Self::InvalidValue { key, .. } => Some(key),
+        }
+    }
+}
+
 /// All errors of a configuration, one line each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigErrors(pub Vec<ConfigError>);

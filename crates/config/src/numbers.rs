@@ -8,7 +8,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use rialto_core::money::Credits;
 use toml::de::DeValue;
 
-use super::value::{InvalidValue, Setting, quote_toml};
+use crate::value::{InvalidValue, Setting, quote_toml};
 
 /// Decimals a configured amount may have: the precision of a credit.
 const AMOUNT_DECIMALS: usize = 6;
@@ -122,10 +122,10 @@ impl Setting for Credits {
 }
 
 fn require_digits(text: &str) -> Result<(), InvalidValue> {
-    match text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => Err(InvalidValue::new(text, "is not a whole number")),
-        false => Ok(()),
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(InvalidValue::new(text, "is not a whole number"));
     }
+    Ok(())
 }
 
 fn parse_count(text: &str) -> Result<u32, InvalidValue> {

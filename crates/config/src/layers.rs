@@ -2,18 +2,41 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::error::ConfigError;
-use super::file::ConfigFile;
-use super::origin::{Origin, key_of_variable};
-use super::value::{InvalidValue, Setting};
-use super::{EffectiveSetting, Profile, suggest};
+use crate::error::ConfigError;
+use crate::file::ConfigFile;
+use crate::origin::{Origin, key_of_variable};
+use crate::value::{InvalidValue, Setting};
+use crate::{EffectiveSetting, Profile, suggest};
 
 /// The values that were given, and the settings that are already resolved.
 pub struct Layers<'a> {
-    posture: Profile,
+    profile: Profile,
     given: Vec<GivenValue<'a>>,
     rows: Vec<EffectiveSetting>,
-    problems: Vec<ConfigError>,
+    errors: Vec<ConfigError>,
+    /// Errors of values that are valid alone and not together.
+    conflicts: Vec<ConfigError>,
+}
+
+/// The default of a setting, written like the value of an environment variable.
+#[derive(Clone, Copy, Debug)]
+pub struct Defaults<'d> {
+    serve: &'d str,
+    /// The default of `rialto dev` where that differs.
+    dev: Option<&'d str>,
+}
+
+impl<'d> From<&'d str> for Defaults<'d> {
+    fn from(serve: &'d str) -> Self {
+        Self { serve, dev: None }
+    }
+}
+
+/// The default of `rialto serve`, and that of `rialto dev`.
+impl<'d> From<(&'d str, &'d str)> for Defaults<'d> {
+    fn from((serve, dev): (&'d str, &'d str)) -> Self {
+        Self { serve, dev: Some(dev) }
+    }
 }
 
 /// One value from one layer.
@@ -30,15 +53,21 @@ enum LayerValue<'a> {
 }
 
 impl<'a> Layers<'a> {
-    pub fn new(posture: Profile) -> Self {
-        Self { posture, given: Vec::new(), rows: Vec::new(), problems: Vec::new() }
+    pub fn new(profile: Profile) -> Self {
+        Self {
+            profile,
+            given: Vec::new(),
+            rows: Vec::new(),
+            errors: Vec::new(),
+            conflicts: Vec::new(),
+        }
     }
 
     /// Adds every key of a file.
     pub fn add_file(&mut self, source: &'a ConfigFile) {
-        let not_toml = |fault: toml::de::Error| ConfigError::InvalidToml {
+        let not_toml = |error: toml::de::Error| ConfigError::InvalidToml {
             path: source.name.clone(),
-            why: fault.to_string().trim_end().to_owned(),
+            why: error.to_string().trim_end().to_owned(),
         };
         let at = |offset| Origin::File {
             name: source.name.clone(),
@@ -46,7 +75,7 @@ impl<'a> Layers<'a> {
         };
         let parsed = match DeTable::parse(&source.text) {
             Ok(parsed) => parsed,
-            Err(fault) => return self.problems.push(not_toml(fault)),
+            Err(error) => return self.errors.push(not_toml(error)),
         };
         for (section, value) in parsed.into_inner() {
             let origin = at(section.span().start);
@@ -87,18 +116,23 @@ impl<'a> Layers<'a> {
 
     /// Resolves one key: the value of the highest layer, or the default. An invalid value is
     /// recorded as an error; `finish` returns all of them.
-    pub fn resolve<T: Setting>(&mut self, key: &'static str, serve: &str, dev: Option<&str>) -> T {
-        let (text, mut origin) = match dev.filter(|_| self.posture == Profile::Dev) {
+    pub fn resolve<'d, T: Setting>(
+        &mut self,
+        key: &'static str,
+        defaults: impl Into<Defaults<'d>>,
+    ) -> T {
+        let Defaults { serve, dev } = defaults.into();
+        let (text, mut origin) = match dev.filter(|_| self.profile == Profile::Dev) {
             Some(dev) => (dev, Origin::DevDefault),
             None => (serve, Origin::Default),
         };
-        let fits = T::from_text(text).map_err(|InvalidValue(why)| why);
-        let mut value = fits.expect("every default fits its key; a test loads them all");
+        let parsed = T::from_text(text).map_err(|InvalidValue(why)| why);
+        let mut value = parsed.expect("every default fits its key; a test loads them all");
         for given in self.given.extract_if(.., |given| given.key == key) {
             match given.value.parse() {
-                Ok(fitting) => (value, origin) = (fitting, given.origin),
-                Err(misfit) => {
-                    self.problems.push(invalid_value_error::<T>(key, &given.origin, misfit))
+                Ok(valid) => (value, origin) = (valid, given.origin),
+                Err(invalid) => {
+                    self.errors.push(invalid_value_error::<T>(key, &given.origin, invalid))
                 }
             }
         }
@@ -110,20 +144,36 @@ impl<'a> Layers<'a> {
         value
     }
 
-    /// Returns the settings and the errors. A key that was never resolved is unknown, except an
-    /// empty section.
-    pub fn finish(self) -> (Vec<EffectiveSetting>, Vec<ConfigError>) {
-        let Self { given, rows, mut problems, .. } = self;
+    /// Records that the value of a resolved key does not go with another setting.
+    pub fn add_conflict(&mut self, key: &str, found: String, expected: String, example: &str) {
+        let row = self.rows.iter().find(|row| row.key == key);
+        self.conflicts.push(ConfigError::InvalidValue {
+            key: key.to_owned(),
+            origin: row.map(|row| row.origin.clone()).unwrap_or_default(),
+            found,
+            expected,
+            example: example.to_owned(),
+        });
+    }
+
+    /// Returns the settings and the errors, by the order of their keys in `order`. A key that was
+    /// never resolved is unknown, except an empty section.
+    pub fn finish(self, order: &[String]) -> (Vec<EffectiveSetting>, Vec<ConfigError>) {
+        let Self { given, mut rows, mut errors, conflicts, .. } = self;
+        let position = |key: &str| order.iter().position(|known| known == key);
+        rows.sort_by_key(|row| position(row.key));
+        errors.sort_by_key(|error| error.key().and_then(position));
         let section = |row: &EffectiveSetting| row.key.split_once('.').map(|(section, _)| section);
         for GivenValue { key, origin, value } in given {
             let known = rows.iter().any(|row| section(row) == Some(&key));
             match value {
                 LayerValue::Toml(DeValue::Table(_)) if known => {}
-                _ if known => problems.push(not_a_section_error(key, &origin)),
-                _ => problems.push(unknown_key_error(key, &origin, &rows)),
+                _ if known => errors.push(not_a_section_error(key, &origin)),
+                _ => errors.push(unknown_key_error(key, &origin, &rows)),
             }
         }
-        (rows, problems)
+        errors.extend(conflicts);
+        (rows, errors)
     }
 }
 
@@ -142,7 +192,7 @@ fn invalid_value_error<T: Setting>(
     InvalidValue(found): InvalidValue,
 ) -> ConfigError {
     let text = T::example();
-    let toml = T::from_text(text).map_or_else(|_| text.to_owned(), |fitting| fitting.to_toml());
+    let toml = T::from_text(text).map_or_else(|_| text.to_owned(), |value| value.to_toml());
     ConfigError::InvalidValue {
         key: key.to_owned(),
         origin: origin.to_string(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rialto_core::time::Millis;
 
-use super::value::{InvalidValue, Setting, quote_toml};
+use crate::value::{InvalidValue, Setting, quote_toml};
 
 /// Milliseconds in each unit, longest first, so that a duration is shown in the longest exact unit.
 const UNITS: [(&str, i64); 5] =
