@@ -73,7 +73,8 @@ async fn a_relay_worker_asks_with_a_mark_and_gets_the_answer_as_a_message() {
     hub.post(&format!("/v1/jobs/{uuid}/answer"), Some(&boss.key), &answer).await.expect(200);
     let told = bridged(&inbox.message().await, &to, "registry");
     assert_eq!(told, (uuid.clone(), 3, "Lugano".to_owned()));
-    assert_eq!(hub.get(&path, Some(&boss.key)).await.expect(202).at("/question"), json!(null));
+    let running = hub.get(&path, Some(&boss.key)).await.expect(202);
+    assert!(!running.text.contains("\"question\""), "{}", running.text);
 
     hub.mail_to(&bob, &to, &turn(&bob.id, "go by train", &uuid, 4)).await.expect(200);
     let done = hub.get(&path, Some(&boss.key)).await.expect(200);

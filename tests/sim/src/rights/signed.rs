@@ -93,7 +93,9 @@ fn is_asked(job: &Job, signer: &Agent) -> bool {
 /// The worker, or the only agent asked, which may start at once.
 fn does(job: &Job, signer: &Agent) -> bool {
     match job.state {
-        State::Assigned | State::Running => job.worker() == Some(signer.id),
+        State::Assigned | State::Running | State::InputRequired { .. } => {
+            job.worker() == Some(signer.id)
+        }
         State::Open => {
             let offers_only = matches!(job.selection, Selection::Invited { offers_only: true, .. });
             job.candidates.invited == [signer.id]
