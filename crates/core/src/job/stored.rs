@@ -116,7 +116,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-fn is_empty<T: Clone>(list: &Cow<'_, [T]>) -> bool {
+fn is_empty<T>(list: &[T]) -> bool {
     list.is_empty()
 }
 
