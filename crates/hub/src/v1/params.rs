@@ -6,14 +6,14 @@ use rialto_protocols::value_schema;
 pub enum AgentRef {}
 value_schema!(AgentRef, {
     "type": "string",
-    "description": "An agent: its number, or any of its names, such as `registry:<id>`"
+    "description": "An agent: its number, or any of its names, also as `protocol:name`"
 });
 
 /// An agent in a body.
 pub enum AgentName {}
 value_schema!(AgentName, {
     "type": ["string", "integer"],
-    "description": "An agent: its number, or any of its names, such as `registry:<id>`"
+    "description": "An agent: its number, or any of its names, also as `protocol:name`"
 });
 
 /// A job of the caller in a path.
