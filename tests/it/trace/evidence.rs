@@ -47,7 +47,7 @@ async fn an_envelope_can_be_proven_again_from_the_trace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_item_is_kept_where_somebody_else_may_get_the_task() {
+async fn an_item_is_kept_while_another_agent_may_get_the_task() {
     let hub = Hub::serve().await;
     let wallet = Wallet::of(9);
     hub.grant(&format!("clara:{}", wallet.address()), "100").await;

@@ -30,7 +30,7 @@ mod tests {
     use rialto_protocols::kit::ijson;
 
     #[test]
-    fn a_member_nobody_knows_is_refused_with_the_one_that_was_meant() {
+    fn an_unknown_member_is_refused_with_the_closest_known_one() {
         let refused = |body: &str| {
             let json = ijson::read(body.as_bytes()).expect("JSON");
             parse_fields(&json, &["skill", "deadline"]).map(drop).expect_err(body)

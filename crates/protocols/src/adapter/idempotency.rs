@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_last_in_line_leaves_nothing_behind() {
+    fn the_last_waiting_request_leaves_no_entry() {
         let (running, scope) = (RunningRequests::default(), Digest::of(&[b"scope"]));
         let other = Digest::of(&[b"other"]);
         let waits = running.turn(scope);

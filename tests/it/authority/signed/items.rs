@@ -197,7 +197,7 @@ pub const TABLE: &[Row] = &[
 ];
 
 #[test]
-fn every_action_is_the_deed_of_somebody() {
+fn every_action_has_its_allowed_callers() {
     let all: BTreeSet<&str> = Action::ALL.iter().map(|action| action.as_str()).collect();
     let rows: BTreeSet<&str> = TABLE.iter().map(|row| row.action.as_str()).collect();
     assert_eq!(all, rows, "actions without a row");
@@ -212,7 +212,7 @@ fn every_action_is_the_deed_of_somebody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_order_is_taken_from_who_may_give_it_and_from_nobody_else() {
+async fn every_order_is_accepted_only_from_its_allowed_callers() {
     let doors = doors("/clara");
     for row in TABLE {
         let mut market = Market::open().await;
