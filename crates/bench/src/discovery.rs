@@ -62,8 +62,8 @@ fn discover(plan: &LoadPlan, agents: usize, common: bool) -> io::Result<Measurem
     load::run(plan, request_for, |status, body| status.is_success() && body.len() > 5_000)
 }
 
-/// Each agent shares its rare skill with nineteen others. Every second agent also has the common
-/// skill, at one of a hundred prices.
+/// Every second agent has the common skill, at one of a hundred prices. Each of the others shares
+/// its rare skill with nineteen.
 async fn register_agents(hub: &BenchHub, agents: usize) -> io::Result<()> {
     let registrations = (0..agents).map(|at| async move {
         let (skill, cents) = match at % 2 {

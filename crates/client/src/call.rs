@@ -235,11 +235,11 @@ fn status_suffix(status: u16, code: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Stage, answer, refused};
+    use crate::testing::{TestServer, answer, refused};
 
     #[tokio::test]
     async fn a_key_that_cannot_be_sent_is_not_the_hubs_fault() {
-        let stage = Stage::new(|_, _| answer(200, "", "{}")).await;
+        let stage = TestServer::new(|_, _| answer(200, "", "{}")).await;
         let hub = Hub::new(&stage.url).expect("a client").with_key("rk_1\n2");
         let message = hub.get("/x").await.expect_err("refused").to_string();
         assert_eq!(message, "the key contains characters that are not allowed in a header");
@@ -252,7 +252,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_without_end_is_not_read_to_its_end() {
         let long = format!("\"{}\"", "x".repeat(ANSWER_BYTES_MAX));
-        let stage = Stage::new(move |_, _| answer(200, "", &long)).await;
+        let stage = TestServer::new(move |_, _| answer(200, "", &long)).await;
         let read = Hub::new(&stage.url).expect("a client").get("/x").await;
         assert!(matches!(read, Err(CallError::Unreadable(why)) if why.contains("longer than")));
     }

@@ -117,12 +117,12 @@ fn is_final(error: &CallError) -> bool {
 mod tests {
     use super::*;
     use crate::origin_client::{OriginClient, parse_http_url, refusal_from_body};
-    use crate::testing::{Stage, refused, stream};
+    use crate::testing::{TestServer, refused, stream};
 
     #[tokio::test]
     async fn events_before_one_that_is_too_long_arrive_first() {
         let text = format!("data: 1\n\ndata: {}\n\n", "x".repeat(100));
-        let stage = Stage::new(move |_, _| stream(&text)).await;
+        let stage = TestServer::new(move |_, _| stream(&text)).await;
         let url = parse_http_url(&stage.url).expect("a URL");
         let client = OriginClient::new(&url).expect("a client");
         let connect = || client.open_events(url.clone(), None, refusal_from_body);

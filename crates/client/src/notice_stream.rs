@@ -89,7 +89,7 @@ async fn connect(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Stage, answer, stream};
+    use crate::testing::{TestServer, answer, stream};
 
     /// One frame of the stream.
     fn frame(position: u64) -> String {
@@ -98,7 +98,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_notice_comes_once_and_in_order_across_reconnects() {
-        let stage = Stage::new(|heard, number| match (heard.target.as_str(), number) {
+        let stage = TestServer::new(|heard, number| match (heard.target.as_str(), number) {
             ("/v1/events", 0) => {
                 stream(&format!("retry: 50\n\n{}{}id: 3\nevent: en", frame(1), frame(2)))
             }
@@ -134,7 +134,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stream_waits_while_its_reader_is_suspended_and_goes_on_when_it_is_resumed() {
-        let stage = Stage::new(|_, number| match number {
+        let stage = TestServer::new(|_, number| match number {
             0 => stream(&format!("retry: 50\n\n{}", frame(1))),
             1 => answer(403, "", r#"{"code":"suspended"}"#),
             _ => stream(&frame(2)),
@@ -149,7 +149,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_hub_that_refuses_the_first_connection_is_an_error() {
-        let stage = Stage::new(|_, _| answer(401, "", r#"{"code":"unauthorized"}"#)).await;
+        let stage = TestServer::new(|_, _| answer(401, "", r#"{"code":"unauthorized"}"#)).await;
         let hub = Hub::new(&stage.url).expect("a client");
         assert!(NoticeStream::open(&hub).await.is_err());
     }

@@ -111,7 +111,7 @@ pub(crate) fn random() -> u32 {
 mod tests {
     use super::*;
     use crate::call::Hub;
-    use crate::testing::{Stage, answer, refused};
+    use crate::testing::{TestServer, answer, refused};
 
     #[test]
     fn delays_double_up_to_the_longest_and_spread_over_half() {
@@ -147,7 +147,7 @@ mod tests {
     #[tokio::test]
     async fn a_call_is_made_until_it_works_or_often_enough() {
         let busy = || answer(503, "", r#"{"code":"unavailable","retryable":true}"#);
-        let server = Stage::new(move |_, number| match number {
+        let server = TestServer::new(move |_, number| match number {
             0 | 1 => busy(),
             2 => answer(200, "", "{}"),
             _ => busy(),

@@ -23,21 +23,21 @@ pub(super) fn http() -> reqwest::Client {
 }
 
 /// A server on its own port that records its requests.
-pub(super) struct Stage {
+pub(super) struct TestServer {
     pub(super) url: String,
-    heard: Arc<Mutex<Vec<Heard>>>,
+    heard: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
 /// One recorded request.
 #[derive(Clone, Debug)]
-pub(super) struct Heard {
+pub(super) struct RecordedRequest {
     pub(super) method: String,
     pub(super) target: String,
     head: String,
     pub(super) body: String,
 }
 
-impl Heard {
+impl RecordedRequest {
     /// The value of a header.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
@@ -47,10 +47,12 @@ impl Heard {
     }
 }
 
-impl Stage {
+impl TestServer {
     /// Answers each request with `answer`, which gets the request and its number (from 0) among the
     /// requests with the same target.
-    pub(super) async fn new(answer: impl Fn(&Heard, usize) -> Vec<u8> + Send + 'static) -> Self {
+    pub(super) async fn new(
+        answer: impl Fn(&RecordedRequest, usize) -> Vec<u8> + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address: SocketAddr = listener.local_addr().expect("an address");
         let heard = Arc::new(Mutex::new(Vec::new()));
@@ -60,7 +62,7 @@ impl Stage {
                 let Some(request) = read(&mut stream).await else { continue };
                 let number = {
                     let mut heard = kept.lock().expect("sound");
-                    let same = |other: &&Heard| other.target == request.target;
+                    let same = |other: &&RecordedRequest| other.target == request.target;
                     let number = heard.iter().filter(same).count();
                     heard.push(request.clone());
                     number
@@ -72,8 +74,10 @@ impl Stage {
     }
 
     /// Like `new`, for a server without a well-known document.
-    pub(super) async fn plain(answer: impl Fn(&Heard, usize) -> Vec<u8> + Send + 'static) -> Self {
-        let absent = |heard: &Heard| heard.target.starts_with("/.well-known");
+    pub(super) async fn plain(
+        answer: impl Fn(&RecordedRequest, usize) -> Vec<u8> + Send + 'static,
+    ) -> Self {
+        let absent = |heard: &RecordedRequest| heard.target.starts_with("/.well-known");
         Self::new(move |heard, number| {
             if absent(heard) { failure(404, "ERR_NOT_FOUND", "") } else { answer(heard, number) }
         })
@@ -81,13 +85,13 @@ impl Stage {
     }
 
     /// The recorded requests, except those for the well-known document.
-    pub(super) fn heard(&self) -> Vec<Heard> {
+    pub(super) fn heard(&self) -> Vec<RecordedRequest> {
         let heard = self.heard.lock().expect("sound");
         heard.iter().filter(|heard| !heard.target.starts_with("/.well-known")).cloned().collect()
     }
 }
 
-async fn read(stream: &mut TcpStream) -> Option<Heard> {
+async fn read(stream: &mut TcpStream) -> Option<RecordedRequest> {
     let mut bytes = Vec::new();
     loop {
         let mut piece = [0; 4_096];
@@ -97,7 +101,8 @@ async fn read(stream: &mut TcpStream) -> Option<Heard> {
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
         let mut words = head.split(' ').map(str::to_owned);
         let (method, target) = (words.next()?, words.next()?);
-        let heard = Heard { method, target, head: head.to_owned(), body: body.to_owned() };
+        let heard =
+            RecordedRequest { method, target, head: head.to_owned(), body: body.to_owned() };
         let length = heard.header("content-length").map_or(0, |n| n.parse().expect("a number"));
         if body.len() >= length {
             return Some(heard);

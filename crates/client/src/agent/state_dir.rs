@@ -46,17 +46,18 @@ impl StateDir {
     /// has the lock.
     pub fn open(directory: impl Into<PathBuf>) -> Result<Self, AgentError> {
         let directory = directory.into();
-        private_files::create_dir(&directory).map_err(|error| unwritable(&directory, error))?;
+        private_files::create_dir(&directory)
+            .map_err(|error| state_file_error(&directory, error))?;
         let path = directory.join(LOCK);
         let file = private_files::open_options().append(true).open(&path);
-        let lock = file.map_err(|error| unwritable(&path, error))?;
+        let lock = file.map_err(|error| state_file_error(&path, error))?;
         match lock.try_lock() {
             Ok(()) => {
                 let key_source = KeySource::File(directory.join(KEY));
                 Ok(Self { directory, key_source, _lock: lock })
             }
             Err(TryLockError::WouldBlock) => Err(AgentError::AlreadyRunning { directory }),
-            Err(TryLockError::Error(error)) => Err(unwritable(&path, error)),
+            Err(TryLockError::Error(error)) => Err(state_file_error(&path, error)),
         }
     }
 
@@ -80,7 +81,7 @@ impl StateDir {
     /// The agent's job records.
     pub fn records(&self) -> Result<JobRecords, AgentError> {
         let path = self.directory.join(JOBS);
-        JobRecords::open(&path).map_err(|error| unwritable(&path, error))
+        JobRecords::open(&path).map_err(|error| state_file_error(&path, error))
     }
 
     /// The instance id of this program. It stays the same across restarts with this directory; a
@@ -93,14 +94,14 @@ impl StateDir {
             None => {
                 let mut bytes = [0; 16];
                 getrandom::fill(&mut bytes)
-                    .map_err(|error| unwritable(&path, io::Error::other(error)))?;
+                    .map_err(|error| state_file_error(&path, io::Error::other(error)))?;
                 let number = hex::encode(bytes);
                 write_file(&path, &format!("{number}\n"))?;
                 number
             }
         };
         let canonical = std::fs::canonicalize(&self.directory)
-            .map_err(|error| unwritable(&self.directory, error))?;
+            .map_err(|error| state_file_error(&self.directory, error))?;
         let mut hash = Sha256::new();
         hash.update(number);
         hash.update(canonical.as_os_str().as_encoded_bytes());
@@ -110,12 +111,19 @@ impl StateDir {
     /// The signing seed, generated when it is first needed.
     pub fn seed(&self) -> Result<Seed, AgentError> {
         let path = self.directory.join(SEED);
-        if let Some(seed) = std::fs::read_to_string(&path).ok().and_then(|text| Seed::read(&text)) {
-            return Ok(seed);
+        match std::fs::read_to_string(&path) {
+            // A damaged file is an error: a new seed would be a new identity.
+            Ok(text) => Seed::read(&text).ok_or_else(|| {
+                let error = io::Error::new(io::ErrorKind::InvalidData, "it has no valid seed");
+                AgentError::KeyFile { path, error }
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let seed = Seed::random()?;
+                write_file(&path, &format!("{}\n", seed.reveal()))?;
+                Ok(seed)
+            }
+            Err(error) => Err(AgentError::KeyFile { path, error }),
         }
-        let seed = Seed::random()?;
-        write_file(&path, &format!("{}\n", seed.reveal()))?;
-        Ok(seed)
     }
 
     /// The external key.
@@ -149,21 +157,22 @@ impl StateDir {
 
     /// Archives a key before it is replaced: the hub it belongs to may come back.
     fn archive_key(&self, path: &Path, keys: &KeyFile) -> Result<(), AgentError> {
-        let before = match KeyFile::load(path) {
-            Ok(before) if before.key != keys.key => before,
+        let old_key = match KeyFile::load(path) {
+            Ok(old_key) if old_key.key != keys.key => old_key,
             _ => return Ok(()),
         };
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let archive = self.directory.join(format!("{ARCHIVED_KEY_PREFIX}{}.key", since.as_nanos()));
-        write_file(&archive, &before.to_text())
+        let unix_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let archive =
+            self.directory.join(format!("{ARCHIVED_KEY_PREFIX}{}.key", unix_time.as_nanos()));
+        write_file(&archive, &old_key.to_text())
     }
 
     /// Archived keys, newest first.
     pub(super) fn previous_keys(&self) -> Vec<KeyFile> {
         let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
-        let is_one = |name: &str| name.starts_with(ARCHIVED_KEY_PREFIX);
+        let is_archived_key = |name: &str| name.starts_with(ARCHIVED_KEY_PREFIX);
         let mut names: Vec<PathBuf> = entries
-            .filter(|entry| entry.file_name().to_str().is_some_and(is_one))
+            .filter(|entry| entry.file_name().to_str().is_some_and(is_archived_key))
             .map(|entry| entry.path())
             .collect();
         names.sort();
@@ -183,16 +192,28 @@ impl StateDir {
 }
 
 fn write_file(path: &Path, text: &str) -> Result<(), AgentError> {
-    private_files::write_atomically(path, text).map_err(|error| unwritable(path, error))
+    private_files::write_atomically(path, text).map_err(|error| state_file_error(path, error))
 }
 
-fn unwritable(path: &Path, error: io::Error) -> AgentError {
+fn state_file_error(path: &Path, error: io::Error) -> AgentError {
     AgentError::StateFile { path: path.to_owned(), error }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_damaged_seed_is_an_error_and_is_not_replaced() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let state = StateDir::open(dir.path()).expect("free");
+        let seed = state.seed().expect("a new seed");
+        assert_eq!(state.seed().expect("the same").reveal(), seed.reveal());
+        let path = dir.path().join(SEED);
+        std::fs::write(&path, "damaged").expect("written");
+        assert!(matches!(state.seed(), Err(AgentError::KeyFile { .. })));
+        assert_eq!(std::fs::read_to_string(&path).expect("readable"), "damaged");
+    }
 
     #[test]
     fn one_program_at_a_time_has_the_lock_and_finds_everything_again() {

@@ -14,13 +14,15 @@ use crate::call::CallError;
 use crate::clara::{
     MarketClient, Profile, RetryPolicy, Seed, Server, TaskEnd, TaskSpec, Wallet, WalletError,
 };
-use crate::testing::{Heard, Stage, answer};
+use crate::testing::{RecordedRequest, TestServer, answer};
 
 const REGISTERED: &str =
     r#"{"Messages":[{"Target":"a","Tags":[{"name":"Action","value":"Registered"}]}]}"#;
 
-async fn market(said: impl Fn(&Heard, usize) -> Vec<u8> + Send + 'static) -> (Stage, MarketClient) {
-    let stage = Stage::new(move |heard, number| match heard.target.as_str() {
+async fn market(
+    said: impl Fn(&RecordedRequest, usize) -> Vec<u8> + Send + 'static,
+) -> (TestServer, MarketClient) {
+    let stage = TestServer::new(move |heard, number| match heard.target.as_str() {
         "/clara" => answer(200, "", &format!(r#"{{"process":"{PROCESS}"}}"#)),
         _ => said(heard, number),
     })
@@ -50,7 +52,7 @@ async fn a_message_whose_answer_was_lost_is_sent_again_as_it_is() {
     .await;
     account.register(&profile()).await.expect("registered");
     let heard = stage.heard();
-    let posted: Vec<&Heard> = heard.iter().filter(|one| one.method == "POST").collect();
+    let posted: Vec<&RecordedRequest> = heard.iter().filter(|one| one.method == "POST").collect();
     assert_eq!(posted.len(), 3);
     assert!(posted.iter().all(|one| one.body == posted[0].body && one.target == "/clara/mu"));
     let kind = posted[0].header("content-type");

@@ -291,15 +291,17 @@ async fn who_remembers_nothing_of_before_hears_nothing_of_before() {
 
 #[tokio::test]
 async fn an_envelope_whose_answer_was_lost_goes_again_as_it_is() {
-    use crate::testing::{Stage, answer};
+    use crate::testing::{TestServer, answer};
     // The test server plays a peer that loses its first responses.
     let about = format!(
         r#"{{"protocol":"agora/1.0","hub":"{}","window_ms":60000,"endpoints":{{"envelopes":"/agora/envelopes","agents":"/agora/agents"}}}}"#,
         identity(9).did()
     );
-    let stage = Stage::new(move |heard: &crate::testing::Heard, _| match heard.body.is_empty() {
-        true => answer(200, "", &about),
-        false => Vec::new(),
+    let stage = TestServer::new(move |heard: &crate::testing::RecordedRequest, _| {
+        match heard.body.is_empty() {
+            true => answer(200, "", &about),
+            false => Vec::new(),
+        }
     })
     .await;
     let peer = Peer::connect(&stage.url, identity(1), DEFAULT_TIMEOUT).await.expect("a peer");

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::agora::{Agent, Identity, RetryPolicy, Seed, Server};
 use crate::clock;
-use crate::testing::{Heard, Stage, answer, stream};
+use crate::testing::{RecordedRequest, TestServer, answer, stream};
 
 pub(super) fn identity(byte: u8) -> Identity {
     Identity::new(&Seed::from_bytes([byte; 32]))
@@ -78,7 +78,7 @@ impl Hub {
         format!("at_{}", self.tokens.lock().expect("sound"))
     }
 
-    fn answer(&self, heard: &Heard, react: &React) -> Vec<u8> {
+    fn answer(&self, heard: &RecordedRequest, react: &React) -> Vec<u8> {
         let path = heard.target.split('?').next().unwrap_or_default();
         let reads = !matches!(
             (heard.method.as_str(), path),
@@ -166,7 +166,7 @@ impl Hub {
 /// A running test hub, and an agent at it.
 pub(super) async fn hub(
     react: impl Fn(&Hub, &Value) + Send + Sync + 'static,
-) -> (Arc<Hub>, Stage, Agent) {
+) -> (Arc<Hub>, TestServer, Agent) {
     let hub = Arc::new(Hub {
         me: identity(100),
         events: Mutex::default(),
@@ -175,7 +175,7 @@ pub(super) async fn hub(
         comes_back_after: AtomicU64::new(1),
     });
     let inner = Arc::clone(&hub);
-    let stage = Stage::new(move |heard, _| inner.answer(heard, &react)).await;
+    let stage = TestServer::new(move |heard, _| inner.answer(heard, &react)).await;
     let server = Server::discover(&stage.url).await.expect("a server");
     let agent = Agent::new(identity(1), server);
     let quick = RetryPolicy {

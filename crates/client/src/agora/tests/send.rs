@@ -13,14 +13,16 @@ use crate::agora::{
     Skill,
 };
 use crate::clock;
-use crate::testing::{Stage, answer};
+use crate::testing::{TestServer, answer};
 
 /// A test server that describes itself and answers each POST as the test specifies.
-async fn stage(post: impl Fn(usize, &Value) -> (u16, String) + Send + 'static) -> (Stage, Agent) {
+async fn stage(
+    post: impl Fn(usize, &Value) -> (u16, String) + Send + 'static,
+) -> (TestServer, Agent) {
     let about = json!({"protocol": "agora/1.0", "hub": identity(100).did(),
         "window_ms": 60_000, "endpoints": {}});
     let posts = AtomicUsize::new(0);
-    let stage = Stage::new(move |heard, _| match heard.method.as_str() {
+    let stage = TestServer::new(move |heard, _| match heard.method.as_str() {
         "GET" => answer(200, "", &about.to_string()),
         _ => {
             let posted: Value = serde_json::from_str(&heard.body).expect("JSON");

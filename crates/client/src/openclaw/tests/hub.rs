@@ -11,7 +11,7 @@ use crate::key::Key;
 use crate::openclaw::{
     Agent, Presence, PresenceOptions, RequestRetryPolicy, RetryPolicy, Server, WorkHistory,
 };
-use crate::testing::{Heard, Stage, answer, stream};
+use crate::testing::{RecordedRequest, TestServer, answer, stream};
 
 pub(super) const ME: Uuid = Uuid::from_u128(1);
 pub(super) const YOU: Uuid = Uuid::from_u128(2);
@@ -58,7 +58,7 @@ impl Hub {
         self.asks.lock().expect("sound").clone()
     }
 
-    fn hear(&self, heard: &Heard, number: usize, react: &React) -> Vec<u8> {
+    fn hear(&self, heard: &RecordedRequest, number: usize, react: &React) -> Vec<u8> {
         let path = heard.target.strip_prefix("/openclaw").expect("the protocol's path");
         let ask = Ask {
             method: heard.method.clone(),
@@ -155,10 +155,10 @@ pub(super) fn accepted(n: u128, capability: &str) -> Value {
 /// A running test hub, and an agent at it with short timeouts.
 pub(super) async fn hub(
     react: impl Fn(&Hub, &Ask) -> Option<Vec<u8>> + Send + Sync + 'static,
-) -> (Arc<Hub>, Stage, Agent) {
+) -> (Arc<Hub>, TestServer, Agent) {
     let hub = Arc::new(Hub::default());
     let inner = Arc::clone(&hub);
-    let stage = Stage::new(move |heard, number| inner.hear(heard, number, &react)).await;
+    let stage = TestServer::new(move |heard, number| inner.hear(heard, number, &react)).await;
     let server = Server::new(&stage.url).expect("a URL");
     let agent = Agent::new(&server, ME, Key::new("rk_me"));
     let quick = RequestRetryPolicy {

@@ -12,21 +12,21 @@ use tokio::sync::oneshot;
 use super::*;
 use crate::relay::EnvelopeSpec;
 use crate::relay::WebhookSecret;
-use crate::testing::{Stage, answer};
+use crate::testing::{TestServer, answer};
 
-type Heard = Arc<Mutex<Vec<ReceivedEnvelope>>>;
+type RecordedRequest = Arc<Mutex<Vec<ReceivedEnvelope>>>;
 
 const NOW: Timestamp = Timestamp(1_614_265_330_000);
 
 /// Stores received envelopes, and fails to adapt those that ask for it.
-async fn keep(heard: Heard, received: ReceivedEnvelope) -> Result<(), AdaptError> {
+async fn keep(heard: RecordedRequest, received: ReceivedEnvelope) -> Result<(), AdaptError> {
     let fails = received.contents.original_text == "too hard";
     heard.lock().expect("sound").push(received);
     if fails { Err(AdaptError { detail: "no idea".to_owned() }) } else { Ok(()) }
 }
 
 /// An endpoint that stores received envelopes, and its stop signal.
-async fn endpoint(heard: &Heard) -> (String, oneshot::Sender<()>) {
+async fn endpoint(heard: &RecordedRequest) -> (String, oneshot::Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}/receive", listener.local_addr().expect("an address"));
     let heard = Arc::clone(heard);
@@ -50,7 +50,7 @@ async fn post(url: &str, body: impl Into<reqwest::Body>) -> (u16, String) {
 
 #[tokio::test]
 async fn two_agents_talk_without_a_server() {
-    let heard = Heard::default();
+    let heard = RecordedRequest::default();
     let (url, _stop) = endpoint(&heard).await;
     let reply = send(&url, &envelope("Hello!")).await.expect("a reply");
     assert_eq!((reply.status, reply.raw.as_str()), (ReplyStatus::Ok, r#"{"status":"ok"}"#));
@@ -64,7 +64,7 @@ async fn two_agents_talk_without_a_server() {
 
 #[tokio::test]
 async fn an_envelope_is_taken_out_of_both_a2a_shapes() {
-    let heard = Heard::default();
+    let heard = RecordedRequest::default();
     let (url, _stop) = endpoint(&heard).await;
     let plain = envelope("Hello!");
     for format in [None, Some(EnvelopeFormat::A2a10), Some(EnvelopeFormat::A2a03)] {
@@ -78,7 +78,7 @@ async fn an_envelope_is_taken_out_of_both_a2a_shapes() {
 
 #[tokio::test]
 async fn a_body_that_is_no_envelope_is_refused_before_the_handler() {
-    let heard = Heard::default();
+    let heard = RecordedRequest::default();
     let (url, _stop) = endpoint(&heard).await;
     let old = ENVELOPE_EXAMPLE.replace("0.4", "0.3");
     let no_culture = ENVELOPE_EXAMPLE.replace("sender_culture", "culture");
@@ -132,12 +132,12 @@ async fn replies_in_other_formats_are_recognised() {
         (500, "oops", None),
         (302, "", None),
     ] {
-        let stage = Stage::new(move |_, _| answer(status, "", body)).await;
+        let stage = TestServer::new(move |_, _| answer(status, "", body)).await;
         let reply = send(&stage.url, &envelope("Hello!")).await;
         assert_eq!(reply.ok().map(|reply| reply.status), said, "{status} {body}");
     }
     let long = "x".repeat(BODY_BYTES_MAX + 1);
-    let stage = Stage::new(move |_, _| answer(200, "", &long)).await;
+    let stage = TestServer::new(move |_, _| answer(200, "", &long)).await;
     assert!(matches!(send(&stage.url, &envelope("x")).await, Err(CallError::Unreadable(_))));
     assert!(matches!(send("nowhere", &envelope("x")).await, Err(CallError::Refused { .. })));
 }

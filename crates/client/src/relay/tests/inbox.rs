@@ -1,6 +1,6 @@
 use crate::CallError;
 use crate::relay::{Inbox, InboxOptions, Key, Message, Server};
-use crate::testing::{Heard, Stage, failure, in_time, stream, success};
+use crate::testing::{RecordedRequest, TestServer, failure, in_time, stream, success};
 
 const CONNECTED: &str =
     "retry: 1\nid: 41\nevent: connected\ndata: {\"agent_id\":\"me@chorus\"}\n\n";
@@ -12,13 +12,13 @@ fn message(id: u64) -> String {
     format!("id: {id}\nevent: message\ndata: {data}\n\n")
 }
 
-async fn open(stage: &Stage, how: InboxOptions) -> Result<Inbox, CallError> {
+async fn open(stage: &TestServer, how: InboxOptions) -> Result<Inbox, CallError> {
     let server = Server::discover(&stage.url).await.expect("a server");
     server.with_key(Key::new("ca_1")).inbox(how).await
 }
 
-async fn stage(connection: impl Fn(usize) -> Vec<u8> + Send + 'static) -> Stage {
-    Stage::plain(move |heard, number| match heard.target.split('?').next() {
+async fn stage(connection: impl Fn(usize) -> Vec<u8> + Send + 'static) -> TestServer {
+    TestServer::plain(move |heard, number| match heard.target.split('?').next() {
         Some("/agent/inbox") => connection(number),
         Some("/agent/inbox/ack") => success(r#"{"acked_to":42,"pending":2}"#),
         other => panic!("{other:?}"),
@@ -30,8 +30,10 @@ async fn next(inbox: &mut Inbox) -> Message {
     in_time(inbox.next()).await.expect("open").expect("a message")
 }
 
-fn resumed(heard: &[Heard]) -> Vec<Option<&str>> {
-    let inbox = |heard: &&Heard| heard.target.starts_with("/agent/inbox") && heard.method == "GET";
+fn resumed(heard: &[RecordedRequest]) -> Vec<Option<&str>> {
+    let inbox = |heard: &&RecordedRequest| {
+        heard.target.starts_with("/agent/inbox") && heard.method == "GET"
+    };
     heard.iter().filter(inbox).map(|heard| heard.header("last-event-id")).collect()
 }
 

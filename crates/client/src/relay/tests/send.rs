@@ -5,7 +5,7 @@ use crate::relay::{
     DeliveryOutcome, EnvelopeSpec, ReplyEvent, ReplyStream, ReplyStreamItem, RetryPolicy,
     SendRequest, SendResponse, SentMessage, Server, ValidEnvelope,
 };
-use crate::testing::{Stage, answer, failure, stream, success};
+use crate::testing::{TestServer, answer, failure, stream, success};
 
 const FAILED: &str = r#"{"delivery":"failed","error_code":"ERR_AGENT_UNREACHABLE","detail":"refused","trace_id":"t"}"#;
 
@@ -13,7 +13,7 @@ fn outbound() -> ValidEnvelope {
     EnvelopeSpec::new("alice@chorus", "en", "Hello!").build().expect("a letter")
 }
 
-async fn server(stage: &Stage) -> Server {
+async fn server(stage: &TestServer) -> Server {
     let quick = Duration::from_millis(1);
     let server = Server::discover(&stage.url).await.expect("a server");
     server.with_retry(RetryPolicy {
@@ -23,7 +23,7 @@ async fn server(stage: &Stage) -> Server {
     })
 }
 
-async fn send(stage: &Stage, key: Option<&str>) -> Result<SentMessage, CallError> {
+async fn send(stage: &TestServer, key: Option<&str>) -> Result<SentMessage, CallError> {
     let outbound = outbound();
     let order = SendRequest { receiver_id: "bob", envelope: &outbound, idempotency_key: key };
     server(stage).await.send(&order).await
@@ -32,7 +32,7 @@ async fn send(stage: &Stage, key: Option<&str>) -> Result<SentMessage, CallError
 #[tokio::test]
 async fn a_message_is_sent_as_the_book_has_it() {
     let stage =
-        Stage::plain(|_, _| success(r#"{"delivery":"delivered_sse","trace_id":"t"}"#)).await;
+        TestServer::plain(|_, _| success(r#"{"delivery":"delivered_sse","trace_id":"t"}"#)).await;
     let sent = send(&stage, None).await.expect("sent");
     assert!(matches!(sent.outcome, DeliveryOutcome::DeliveredToInbox));
     assert_eq!((sent.trace_id.as_deref(), sent.tries), (Some("t"), 1));
@@ -47,7 +47,7 @@ async fn a_message_is_sent_as_the_book_has_it() {
 
 #[tokio::test]
 async fn what_can_pass_is_sent_again_under_the_same_key() {
-    let stage = Stage::plain(|_, number| match number {
+    let stage = TestServer::plain(|_, number| match number {
         0 => success(FAILED),
         1 => failure(504, "ERR_TIMEOUT", ""),
         _ => success(r#"{"delivery":"delivered","receiver_response":{"status":"ok"}}"#),
@@ -71,20 +71,20 @@ async fn what_cannot_pass_is_sent_once() {
         (401, "ERR_UNAUTHORIZED"),
         (429, "ERR_RATE_LIMITED"),
     ] {
-        let stage = Stage::plain(move |_, _| failure(status, code, "")).await;
+        let stage = TestServer::plain(move |_, _| failure(status, code, "")).await;
         let sent = send(&stage, None).await.expect("an outcome");
         let DeliveryOutcome::Rejected(why) = sent.outcome else { panic!("{code}") };
         assert_eq!((why.status, why.code.as_str(), sent.tries), (status, code, 1));
         assert_eq!(stage.heard().len(), 1, "{code}");
     }
-    let stage = Stage::plain(|_, _| failure(503, "ERR_UNAVAILABLE", "")).await;
+    let stage = TestServer::plain(|_, _| failure(503, "ERR_UNAVAILABLE", "")).await;
     let error = send(&stage, None).await.expect_err("no outcome");
     assert!(matches!(error, CallError::Refused { status: 503, .. }));
 }
 
 #[tokio::test]
 async fn a_busy_server_is_asked_again_when_it_says() {
-    let stage = Stage::plain(|_, number| match number {
+    let stage = TestServer::plain(|_, number| match number {
         0 => failure(429, "ERR_RATE_LIMITED", "retry-after: 0\r\n"),
         1 => failure(503, "ERR_UNAVAILABLE", "retry-after: 1\r\n"),
         _ => answer(202, "", r#"{"success":true,"data":{"delivery":"queued","trace_id":"t"}}"#),
@@ -93,17 +93,18 @@ async fn a_busy_server_is_asked_again_when_it_says() {
     let began = std::time::Instant::now();
     assert_eq!(send(&stage, None).await.expect("sent").delivery_status(), "queued");
     assert!(began.elapsed() >= Duration::from_secs(1));
-    let stage = Stage::plain(|_, _| failure(429, "ERR_RATE_LIMITED", "retry-after: 3\r\n")).await;
+    let stage =
+        TestServer::plain(|_, _| failure(429, "ERR_RATE_LIMITED", "retry-after: 3\r\n")).await;
     assert_eq!(send(&stage, None).await.expect("an outcome").delivery_status(), "rejected");
     assert_eq!(stage.heard().len(), 1, "longer than this sender waits");
 }
 
 #[tokio::test]
 async fn a_sender_gives_up_at_last_and_at_once_when_the_failure_is_remembered() {
-    let stage = Stage::plain(|_, _| success(FAILED)).await;
+    let stage = TestServer::plain(|_, _| success(FAILED)).await;
     let sent = send(&stage, None).await.expect("an outcome");
     assert_eq!((sent.delivery_status(), sent.tries, stage.heard().len()), ("failed", 3, 3));
-    let stage = Stage::plain(|_, number| {
+    let stage = TestServer::plain(|_, number| {
         let headers = if number == 0 { "" } else { "idempotency-replayed: true\r\n" };
         answer(200, headers, &format!(r#"{{"success":true,"data":{FAILED}}}"#))
     });
@@ -113,7 +114,7 @@ async fn a_sender_gives_up_at_last_and_at_once_when_the_failure_is_remembered() 
 }
 
 async fn live(said: Vec<u8>) -> Result<SendResponse, CallError> {
-    let stage = Stage::plain(move |_, _| said.clone()).await;
+    let stage = TestServer::plain(move |_, _| said.clone()).await;
     let outbound = outbound();
     let order = SendRequest { receiver_id: "bob", envelope: &outbound, idempotency_key: None };
     let answered = server(&stage).await.send_streaming(&order).await;

@@ -3,10 +3,10 @@ use serde_json::Value;
 
 use crate::CallError;
 use crate::relay::{AckAnswer, AgentFilter, HistoryFilter, Key, Registration, Server};
-use crate::testing::{Stage, answer, failure, success};
+use crate::testing::{TestServer, answer, failure, success};
 
 async fn discover(document: Vec<u8>) -> Result<Server, CallError> {
-    let stage = Stage::new(move |_, _| document.clone()).await;
+    let stage = TestServer::new(move |_, _| document.clone()).await;
     Server::discover(&stage.url).await
 }
 
@@ -14,7 +14,7 @@ async fn discover(document: Vec<u8>) -> Result<Server, CallError> {
 async fn the_paths_are_those_of_the_document() {
     let document =
         r#"{"server_name":"Hub","endpoints":{"discover":"/v9/agents","inbox":"/v9/in?x=1"}}"#;
-    let stage = Stage::new(move |heard, _| match heard.target.as_str() {
+    let stage = TestServer::new(move |heard, _| match heard.target.as_str() {
         "/.well-known/chorus.json" => answer(200, "", document),
         _ => success(r#"{"agent_id":"a@b"}"#),
     });
@@ -43,7 +43,7 @@ async fn a_server_without_document_has_the_paths_of_the_spec() {
     ] {
         assert_eq!(discover(none).await.expect("a server").paths(), &Paths::default());
     }
-    let stage = Stage::new(|_, _| answer(404, "", "")).await;
+    let stage = TestServer::new(|_, _| answer(404, "", "")).await;
     let below = Server::discover(&format!("{}/hub/", stage.url)).await.expect("a server");
     assert_eq!(below.paths().send, "/hub/messages");
 }
@@ -69,13 +69,13 @@ async fn a_server_in_trouble_is_not_one_without_document() {
 
 #[tokio::test]
 async fn the_key_never_leaves_the_server_it_is_for() {
-    let thief = Stage::new(|_, _| success("[]")).await;
+    let thief = TestServer::new(|_, _| success("[]")).await;
     let host = thief.url.trim_start_matches("http:").to_owned();
     for lure in
         [thief.url.clone() + "/agents", host.clone() + "/agents", format!("/\\\\{}", &host[2..])]
     {
         let document = serde_json::json!({"endpoints": {"discover": lure}}).to_string();
-        let stage = Stage::new(move |heard, _| match heard.target.as_str() {
+        let stage = TestServer::new(move |heard, _| match heard.target.as_str() {
             "/.well-known/chorus.json" => answer(200, "", &document),
             _ => success(r#"{"agent_id":"a@b"}"#),
         });
@@ -87,7 +87,7 @@ async fn the_key_never_leaves_the_server_it_is_for() {
         assert_eq!(stage.heard()[0].header("authorization"), Some("Bearer ca_x"));
     }
     let location = format!("location: {}/agents\r\n", thief.url);
-    let stage = Stage::new(move |_, _| answer(307, &location, "")).await;
+    let stage = TestServer::new(move |_, _| answer(307, &location, "")).await;
     let server = Server::discover(&stage.url).await.expect("a server").with_key(Key::new("ca_x"));
     let error = server.agents(&Default::default()).await.expect_err("a redirect");
     assert!(matches!(error, CallError::Refused { status: 307, .. }), "{error}");
@@ -98,7 +98,7 @@ async fn the_key_never_leaves_the_server_it_is_for() {
 
 #[tokio::test]
 async fn an_agent_registers_and_keeps_what_it_is_given() {
-    let stage = Stage::plain(|_, _| {
+    let stage = TestServer::plain(|_, _| {
         let data = r#"{"agent_id":"alice@chorus","api_key":"ca_1","webhook_secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw","registration":{"agent_id":"alice@chorus"}}"#;
         answer(201, "", &format!(r#"{{"success":true,"data":{data}}}"#))
     });
@@ -118,7 +118,7 @@ async fn an_agent_registers_and_keeps_what_it_is_given() {
 
 #[tokio::test]
 async fn a_refusal_says_what_the_server_said() {
-    let stage = Stage::plain(|_, _| {
+    let stage = TestServer::plain(|_, _| {
         let error = r#"{"code":"ERR_AGENT_ID_TAKEN","message":"taken","retryable":false,"hint":"choose another"}"#;
         answer(409, "retry-after: 3\r\n", &format!(r#"{{"success":false,"error":{error}}}"#))
     });
@@ -138,7 +138,7 @@ async fn a_refusal_says_what_the_server_said() {
 
 #[tokio::test]
 async fn a_list_is_read_to_its_end_page_by_page() {
-    let stage = Stage::plain(|heard, _| {
+    let stage = TestServer::plain(|heard, _| {
         let (list, metadata) = if heard.target.contains("cursor=c%261") {
             (r#"[{"agent_id":"c@d"}]"#, "{}")
         } else {
@@ -161,7 +161,7 @@ async fn a_list_is_read_to_its_end_page_by_page() {
 
 #[tokio::test]
 async fn a_server_that_gives_the_same_page_for_ever_is_left() {
-    let stage = Stage::plain(|_, _| {
+    let stage = TestServer::plain(|_, _| {
         answer(200, "", r#"{"success":true,"data":[],"metadata":{"next_cursor":"c"}}"#)
     });
     let server = Server::discover(&stage.await.url).await.expect("a server");
@@ -175,12 +175,12 @@ async fn an_agent_that_is_not_registered_cannot_be_unregistered() {
         (success(r#"{"deleted":false,"agent_id":"a@b"}"#), false),
         (failure(404, "ERR_AGENT_NOT_FOUND", ""), false),
     ] {
-        let stage = Stage::plain(move |_, _| said.clone()).await;
+        let stage = TestServer::plain(move |_, _| said.clone()).await;
         let server = Server::discover(&stage.url).await.expect("a server");
         assert_eq!(server.unregister("a@b").await.expect("an answer"), deleted);
         assert_eq!(stage.heard()[0].method, "DELETE");
     }
-    let stage = Stage::plain(|_, _| failure(401, "ERR_UNAUTHORIZED", "")).await;
+    let stage = TestServer::plain(|_, _| failure(401, "ERR_UNAUTHORIZED", "")).await;
     let server = Server::discover(&stage.url).await.expect("a server");
     assert!(server.unregister("a@b").await.is_err());
     for id in ["", ".", ".."] {
@@ -191,7 +191,7 @@ async fn an_agent_that_is_not_registered_cannot_be_unregistered() {
 
 #[tokio::test]
 async fn history_and_acknowledgements_are_read() {
-    let stage = Stage::plain(|heard, _| match heard.target.split('?').next() {
+    let stage = TestServer::plain(|heard, _| match heard.target.split('?').next() {
         Some("/agent/messages") => success(
             r#"[{"id":42,"trace_id":"t","sender_id":"a@b","receiver_id":"c@d","envelope":{"original_text":"x"},"delivered_via":"sse","timestamp":"2026-03-20T10:00:00.000Z"},{"id":null,"trace_id":"u","sender_id":"c@d","receiver_id":"a@b","envelope":{"original_text":"y"}}]"#,
         ),

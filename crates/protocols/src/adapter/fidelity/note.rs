@@ -52,31 +52,31 @@ impl Fate {
     }
 }
 
-/// One note for every field of `asked`, and one for every field of `given` that no field of `asked`
+/// One note for every field of `source`, and one for every field of `target` that no field of `source`
 /// led to.
-pub fn compare_fields(asked: &MessageView, given: &MessageView) -> Vec<Note> {
-    let ((asked, unseen), (given, _)) = (bounded(asked), bounded(given));
-    let given = &*given;
-    let mut fed = vec![false; given.fields.len()];
-    let mut notes = Vec::with_capacity(asked.fields.len() + given.fields.len());
-    for field in &asked.fields {
-        let fate = match carrier(field, given) {
+pub fn compare_fields(source: &MessageView, target: &MessageView) -> Vec<Note> {
+    let ((source, omitted), (target, _)) = (limit_extras(source), limit_extras(target));
+    let target = &*target;
+    let mut derived = vec![false; target.fields.len()];
+    let mut notes = Vec::with_capacity(source.fields.len() + target.fields.len());
+    for field in &source.fields {
+        let fate = match find_matching_field(field, target) {
             Some(at) => {
-                feed(&mut fed, field.part, at, given);
-                carried(field, &given.fields[at])
+                mark_derived(&mut derived, field.part, at, target);
+                fate_if_carried(field, &target.fields[at])
             }
-            None => dropped(field.part, given),
+            None => fate_if_dropped(field.part, target),
         };
         notes.push(Note { field: field.clone(), fate });
     }
-    let unfed = given.fields.iter().zip(fed).filter(|(_, fed)| !fed);
-    notes.extend(unfed.map(|(field, _)| Note { field: field.clone(), fate: Fate::Defaulted }));
-    notes.extend(unseen);
+    let underived = target.fields.iter().zip(derived).filter(|(_, derived)| !derived);
+    notes.extend(underived.map(|(field, _)| Note { field: field.clone(), fate: Fate::Defaulted }));
+    notes.extend(omitted);
     notes
 }
 
 /// The message with at most [`EXTRAS_MAX`] undefined members, and a note about the others.
-fn bounded(side: &MessageView) -> (Cow<'_, MessageView>, Option<Note>) {
+fn limit_extras(side: &MessageView) -> (Cow<'_, MessageView>, Option<Note>) {
     let is_extra = |field: &&Field| field.part == Part::Extra;
     let extras = side.fields.iter().filter(is_extra).count();
     if extras <= EXTRAS_MAX {
@@ -85,22 +85,22 @@ fn bounded(side: &MessageView) -> (Cow<'_, MessageView>, Option<Note>) {
     let mut left = EXTRAS_MAX;
     let mut short = side.clone();
     short.fields.retain(|field| {
-        let extra = field.part == Part::Extra;
-        left -= usize::from(extra && left > 0);
-        !extra || left > 0
+        let is_kept = field.part != Part::Extra || left > 0;
+        left -= usize::from(field.part == Part::Extra && is_kept);
+        is_kept
     });
-    let unseen = side.fields.len() - short.fields.len();
-    let field = Field { name: "/*".to_owned(), part: Part::Extra, value: unseen.to_string() };
+    let omitted = side.fields.len() - short.fields.len();
+    let field = Field { name: "/*".to_owned(), part: Part::Extra, value: omitted.to_string() };
     let why = "too many members to list one by one".to_owned();
     (Cow::Owned(short), Some(Note { field, fate: Fate::Dropped { why } }))
 }
 
-/// The index of the field of `given` that carries the same value.
-fn carrier(field: &Field, given: &MessageView) -> Option<usize> {
+/// The index of the field of `target` that carries the same value.
+fn find_matching_field(field: &Field, target: &MessageView) -> Option<usize> {
     let same = |other: &Field| other.part == field.part && is_same(field, other);
-    let mut all = given.fields.iter();
+    let mut all = target.fields.iter();
     let kept = all.position(|other| other.name == field.name && same(other));
-    kept.or_else(|| given.fields.iter().position(same))
+    kept.or_else(|| target.fields.iter().position(same))
 }
 
 /// Whether another field of the same part carries the same value.
@@ -108,22 +108,22 @@ fn is_same(field: &Field, other: &Field) -> bool {
     match field.part {
         // Two undefined members with equal values may be unrelated, so the name must match too.
         Part::Extra => {
-            let called = last_segment(&other.name);
+            let other_name = last_segment(&other.name);
             field.value == other.value
-                && (called == last_segment(&field.name) || called == field.name)
+                && (other_name == last_segment(&field.name) || other_name == field.name)
         }
         part => part.is_translated() || field.value == other.value,
     }
 }
 
 /// Marks a field as derived from the source, and all others of a translated part with it.
-fn feed(fed: &mut [bool], part: Part, at: usize, given: &MessageView) {
-    for (fed, (place, field)) in fed.iter_mut().zip(given.fields.iter().enumerate()) {
-        *fed |= place == at || (part.is_translated() && field.part == part);
+fn mark_derived(derived: &mut [bool], part: Part, at: usize, target: &MessageView) {
+    for (derived, (place, field)) in derived.iter_mut().zip(target.fields.iter().enumerate()) {
+        *derived |= place == at || (part.is_translated() && field.part == part);
     }
 }
 
-fn carried(from: &Field, to: &Field) -> Fate {
+fn fate_if_carried(from: &Field, to: &Field) -> Fate {
     match (from.name == to.name, from.value == to.value) {
         (true, true) => Fate::Kept,
         (_, same) => {
@@ -132,8 +132,8 @@ fn carried(from: &Field, to: &Field) -> Fate {
     }
 }
 
-fn dropped(part: Part, given: &MessageView) -> Fate {
-    let no_place = || format!("{} has no field for it", given.protocol);
+fn fate_if_dropped(part: Part, target: &MessageView) -> Fate {
+    let no_place = || format!("{} has no field for it", target.protocol);
     Fate::Dropped { why: part.drop_reason().map_or_else(no_place, str::to_owned) }
 }
 
@@ -207,8 +207,8 @@ mod tests {
         MessageView { protocol, payload: String::new(), fields: fields.iter().map(field).collect() }
     }
 
-    fn told(asked: &[(&str, Part, &str)], given: &[(&str, Part, &str)]) -> Vec<String> {
-        let notes = compare_fields(&side(ONE, asked), &side(OTHER, given));
+    fn told(source: &[(&str, Part, &str)], target: &[(&str, Part, &str)]) -> Vec<String> {
+        let notes = compare_fields(&side(ONE, source), &side(OTHER, target));
         notes.iter().map(|note| serde_json::to_string(note).expect("JSON")).collect()
     }
 
@@ -220,10 +220,10 @@ mod tests {
 
     #[test]
     fn another_name_or_form_is_renamed_once_however_often_it_is_said() {
-        let asked = [("/skill", Part::Skill, "\"x\"")];
-        let given = [("/resource", Part::Skill, "\"agora:x:v1\""), ("/again", Part::Skill, "1")];
+        let source = [("/skill", Part::Skill, "\"x\"")];
+        let target = [("/resource", Part::Skill, "\"agora:x:v1\""), ("/again", Part::Skill, "1")];
         let wanted = r#"{"field":"/skill","part":"skill","fate":"renamed","value":"x","to":"/resource","becomes":"agora:x:v1"}"#;
-        assert_eq!(told(&asked, &given), [wanted]);
+        assert_eq!(told(&source, &target), [wanted]);
     }
 
     #[test]
@@ -246,8 +246,8 @@ mod tests {
 
     #[test]
     fn strange_members_go_by_name() {
-        let asked = [("/x", Part::Extra, "true"), ("/y", Part::Extra, "true")];
-        let told = told(&asked, &[("/meta/y", Part::Extra, "true")]);
+        let source = [("/x", Part::Extra, "true"), ("/y", Part::Extra, "true")];
+        let told = told(&source, &[("/meta/y", Part::Extra, "true")]);
         assert!(told[0].contains(r#""fate":"dropped""#), "{}", told[0]);
         assert!(told[1].contains(r#""to":"/meta/y""#), "{}", told[1]);
         assert_eq!(told.len(), 2);
@@ -291,16 +291,16 @@ mod tests {
     proptest! {
         #[test]
         fn every_field_of_both_sides_is_accounted_for(
-            asked in any_side(ONE), given in any_side(OTHER),
+            source in any_side(ONE), target in any_side(OTHER),
         ) {
-            let all = compare_fields(&asked, &given);
+            let all = compare_fields(&source, &target);
             let (own, made): (Vec<_>, Vec<_>) =
                 all.iter().partition(|note| note.fate != Fate::Defaulted);
             // Every source field has exactly one note, in order.
             let names: Vec<_> = own.iter().map(|note| &note.field).collect();
-            prop_assert_eq!(names, asked.fields.iter().collect::<Vec<_>>());
-            for field in &given.fields {
-                let fed = own.iter().any(|note| {
+            prop_assert_eq!(names, source.fields.iter().collect::<Vec<_>>());
+            for field in &target.fields {
+                let derived = own.iter().any(|note| {
                     let says = match &note.fate {
                         Fate::Kept => Some(&note.field.name),
                         Fate::Renamed { to, .. } => Some(to),
@@ -310,7 +310,7 @@ mod tests {
                     says.is_some_and(|name| *name == field.name || again)
                 });
                 let told = made.iter().filter(|note| note.field == *field).count();
-                prop_assert_eq!(told, usize::from(!fed), "{:?}", field);
+                prop_assert_eq!(told, usize::from(!derived), "{:?}", field);
             }
         }
     }

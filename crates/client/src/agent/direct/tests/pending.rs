@@ -12,7 +12,7 @@ use crate::agent::direct::ProtocolEndpoint;
 use crate::agent::{Handlers, Job, Outcome, Skill};
 use crate::http_server::PeerIp;
 use crate::registry;
-use crate::testing::{Stage, answer};
+use crate::testing::{TestServer, answer};
 use crate::worker::journal::Journal;
 use crate::worker::pool::WorkerPool;
 
@@ -42,7 +42,7 @@ async fn post(endpoint: &impl ProtocolEndpoint, callback: &str, from: &str) -> (
 }
 
 /// Waits for the first POST to a test server and returns all its bodies.
-async fn posted(stage: &Stage) -> Vec<Value> {
+async fn posted(stage: &TestServer) -> Vec<Value> {
     while stage.heard().is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -51,7 +51,7 @@ async fn posted(stage: &Stage) -> Vec<Value> {
 
 #[tokio::test(start_paused = true)]
 async fn a_requester_with_a_callback_gets_pending_and_then_the_result() {
-    let stage = Stage::new(|_, number| match number {
+    let stage = TestServer::new(|_, number| match number {
         0 => answer(503, "", "{}"),
         _ => answer(200, "", "{}"),
     })
@@ -77,7 +77,7 @@ async fn a_requester_with_a_callback_gets_pending_and_then_the_result() {
 
 #[tokio::test(start_paused = true)]
 async fn quick_work_needs_no_callback() {
-    let stage = Stage::new(|_, _| answer(200, "", "{}")).await;
+    let stage = TestServer::new(|_, _| answer(200, "", "{}")).await;
     let (_bench, endpoint) = slow(24);
     let (status, body) = post(&endpoint, &stage.url, "127.0.0.1").await;
     assert_eq!((status, &body["status"]), (200, &json!("SUCCESS")));
@@ -87,7 +87,7 @@ async fn quick_work_needs_no_callback() {
 
 #[tokio::test(start_paused = true)]
 async fn a_third_party_is_never_called_and_the_response_waits() {
-    let stage = Stage::new(|_, _| answer(200, "", "{}")).await;
+    let stage = TestServer::new(|_, _| answer(200, "", "{}")).await;
     let (_bench, endpoint) = slow(40);
     let (status, body) = post(&endpoint, &stage.url, "192.0.2.7").await;
     assert_eq!((status, &body["status"]), (200, &json!("SUCCESS")));

@@ -10,7 +10,7 @@ use super::{Reply, Stand};
 use crate::RetryPolicy;
 use crate::registry::direct::Peer;
 use crate::registry::{JobOutcome, JobSpec};
-use crate::testing::{Heard, Stage, answer};
+use crate::testing::{RecordedRequest, TestServer, answer};
 
 const SPEC_JOB: &str = include_str!("../../../../../protocols/src/registry/fixtures/job.json");
 const JOB_ID: &str = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
@@ -214,10 +214,12 @@ async fn a_job_that_an_agent_has_forgotten_is_sent_again() {
         body.to_string().replacen('{', &format!(r#"{{"output_data":{output},"#), 1)
     };
     let (pending, done) = (said("PENDING", "null"), said("SUCCESS", "{}"));
-    let stage = Stage::new(move |heard: &Heard, number| match (heard.method.as_str(), number) {
-        ("POST", 0) => answer(202, "", &pending),
-        ("POST", _) => answer(200, "", &done),
-        _ => answer(404, "", r#"{"error_code":"NOT_FOUND"}"#),
+    let stage = TestServer::new(move |heard: &RecordedRequest, number| {
+        match (heard.method.as_str(), number) {
+            ("POST", 0) => answer(202, "", &pending),
+            ("POST", _) => answer(200, "", &done),
+            _ => answer(404, "", r#"{"error_code":"NOT_FOUND"}"#),
+        }
     })
     .await;
     let id = Uuid::parse_str(JOB_ID).expect("an id");
