@@ -235,7 +235,7 @@ async fn jobs_a_newcomer_opens_and_calls_off_leave_a_worker_to_those_who_pay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_asks_for_its_work_and_gets_none_is_free_for_everybody_again() {
+async fn a_worker_that_lists_its_work_and_gets_none_can_be_hired_by_all_again() {
     let hub = TestHub::serve(SMALL).await;
     let [newcomer, other] = [hub.orchestrator("new").await, hub.orchestrator("other").await];
     let worker = hub.agent("acme", "sum", "0", None).await;
@@ -260,7 +260,7 @@ async fn a_worker_that_asks_for_its_work_and_gets_none_is_free_for_everybody_aga
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_of_openclaw_that_lists_its_collaborations_is_free_for_everybody_again() {
+async fn an_openclaw_node_that_lists_its_collaborations_can_be_hired_by_all_again() {
     let hub = openclaw::Hub::serve(SMALL).await;
     let newcomer = hub.orchestrator("new").await;
     let [worker, asker] = [hub.node("worker").await, hub.node("asker").await];

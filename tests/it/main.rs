@@ -20,6 +20,7 @@ mod hostile;
 mod kept;
 mod kit;
 mod library;
+mod openapi;
 mod openclaw;
 mod operating;
 #[cfg(unix)]

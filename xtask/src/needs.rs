@@ -4,7 +4,7 @@
 //! will be a further variant of [`Need`]. Tools are checked for and never installed silently. Only
 //! a browser is installed, with a message, and only if the user is root. The packages of foreign
 //! clients are not tools: their tests install them into the target directory, which needs only Node
-//! and npm.
+//! with npm, and Python with pip.
 
 use std::fmt;
 use std::process::{Command, Stdio};
@@ -22,7 +22,7 @@ pub enum Need {
     Node,
     /// Installs them.
     Npm,
-    /// Runs the Python agent that `rialto init` generates.
+    /// Runs the Python agent that `rialto init` generates, and clients made from the API document.
     Python,
 }
 
@@ -62,7 +62,7 @@ impl Need {
                 "npm is missing; it installs the foreign clients and comes with Node.js, see https://nodejs.org"
             }
             Self::Python => {
-                "python3 is missing; the test of the Python agent that `rialto init` generates needs Python 3.9 or later, see https://www.python.org"
+                "python3 is missing; the tests of the Python agent that `rialto init` generates and of Python clients need Python 3.10 or later with pip, see https://www.python.org"
             }
         }
     }

@@ -55,7 +55,7 @@ struct JobRequestBody<'a> {
     id: Uuid,
     skill: &'a str,
     input: &'a RawValue,
-    budget: Box<RawValue>,
+    budget: raw_json::Number,
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -12,75 +12,48 @@ const UNITS: [(&str, i64); 5] =
 /// A hundred years. No timer needs longer, and no sum of times can overflow.
 const DURATION_MAX: Millis = Millis(36_500 * 86_400_000);
 
-/// A duration that is never zero, because most timeouts of zero would refuse everything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NonZeroDuration(Millis);
+macro_rules! durations {
+    ($($(#[$about:meta])* $Name:ident from $least:literal, $expected:literal, $example:literal;)+) => {$(
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub struct $Name(Millis);
 
-/// A duration that may be zero, for settings where not waiting is a valid choice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ConfigDuration(Millis);
+        impl $Name {
+            /// The duration as core's type.
+            pub const fn millis(self) -> Millis {
+                self.0
+            }
 
-impl NonZeroDuration {
-    /// The duration as core's type.
-    pub const fn millis(self) -> Millis {
-        self.0
-    }
-
-    /// The duration as the standard library's type.
-    pub fn to_duration(self) -> Duration {
-        duration(self.0)
-    }
-}
-
-impl ConfigDuration {
-    /// The duration as core's type.
-    pub const fn millis(self) -> Millis {
-        self.0
-    }
-
-    /// The duration as the standard library's type.
-    pub fn duration(self) -> Duration {
-        duration(self.0)
-    }
-}
-
-impl Setting for NonZeroDuration {
-    fn expected() -> String {
-        "a duration above zero, in ms, s, m, h or d".to_owned()
-    }
-
-    fn example() -> &'static str {
-        "30s"
-    }
-
-    fn from_text(text: &str) -> Result<Self, InvalidValue> {
-        match parse(text)? {
-            Millis(0) => Err(InvalidValue::new(text, "is zero")),
-            length => Ok(Self(length)),
+            /// The duration as the standard library's type.
+            pub fn to_duration(self) -> Duration {
+                Duration::from_millis(self.0.0.unsigned_abs())
+            }
         }
-    }
 
-    fn to_toml(&self) -> String {
-        quote_toml(format_duration(self.0))
-    }
+        impl Setting for $Name {
+            const EXAMPLE: &'static str = $example;
+
+            fn expected() -> String {
+                $expected.to_owned()
+            }
+
+            fn from_text(text: &str) -> Result<Self, InvalidValue> {
+                let length = parse(text)?;
+                if length.0 < $least { Err(InvalidValue::new(text, "is zero")) } else { Ok(Self(length)) }
+            }
+
+            fn to_toml(&self) -> String {
+                quote_toml(format_duration(self.0))
+            }
+        }
+    )+};
 }
 
-impl Setting for ConfigDuration {
-    fn expected() -> String {
-        "a duration in ms, s, m, h or d".to_owned()
-    }
-
-    fn example() -> &'static str {
-        "2s"
-    }
-
-    fn from_text(text: &str) -> Result<Self, InvalidValue> {
-        parse(text).map(Self)
-    }
-
-    fn to_toml(&self) -> String {
-        quote_toml(format_duration(self.0))
-    }
+durations! {
+    /// A duration that is never zero, because most timeouts of zero would refuse everything.
+    NonZeroDuration from 1, "a duration above zero, in ms, s, m, h or d", "30s";
+    /// A duration that may be zero, for settings where not waiting is a valid choice.
+    ConfigDuration from 0, "a duration in ms, s, m, h or d", "2s";
 }
 
 fn parse(text: &str) -> Result<Millis, InvalidValue> {
@@ -104,10 +77,6 @@ fn format_duration(Millis(length): Millis) -> String {
     // Zero is exact in every unit; "0s" reads better than "0d".
     let unit = UNITS.iter().filter(|_| length != 0).find(fits);
     unit.map_or_else(|| "0s".to_owned(), |(name, unit)| format!("{}{name}", length / unit))
-}
-
-fn duration(Millis(length): Millis) -> Duration {
-    Duration::from_millis(length.unsigned_abs())
 }
 
 #[cfg(test)]

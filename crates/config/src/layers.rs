@@ -191,7 +191,7 @@ fn invalid_value_error<T: Setting>(
     origin: &Origin,
     InvalidValue(found): InvalidValue,
 ) -> ConfigError {
-    let text = T::example();
+    let text = T::EXAMPLE;
     let toml = T::from_text(text).map_or_else(|_| text.to_owned(), |value| value.to_toml());
     ConfigError::InvalidValue {
         key: key.to_owned(),

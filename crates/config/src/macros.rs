@@ -20,9 +20,7 @@ macro_rules! choices {
                 format!("one of {}", [$($text),+].join(", "))
             }
 
-            fn example() -> &'static str {
-                [$($text),+][0]
-            }
+            const EXAMPLE: &'static str = [$($text),+][0];
 
             fn from_text(text: &str) -> Result<Self, $crate::InvalidValue> {
                 match text {
@@ -64,9 +62,7 @@ macro_rules! names {
                 $expected.to_owned()
             }
 
-            fn example() -> &'static str {
-                $example
-            }
+            const EXAMPLE: &'static str = $example;
 
             fn from_text(text: &str) -> Result<Self, $crate::InvalidValue> {
                 $read(text).map(Self).map_err(|wrong| $crate::InvalidValue::new(text, wrong))

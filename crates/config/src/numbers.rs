@@ -3,6 +3,7 @@
 //! Sizes and counts are bare numbers in a file. Amounts are text, because a bare `0.10` would be
 //! parsed as a float first.
 
+use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
 
 use rialto_core::money::Credits;
@@ -21,6 +22,18 @@ pub struct ByteSize(NonZeroU64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit(u32);
 
+impl fmt::Display for ByteSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 impl ByteSize {
     /// The size in bytes.
     pub const fn bytes(self) -> usize {
@@ -35,81 +48,64 @@ impl Limit {
     }
 }
 
-impl Setting for ByteSize {
-    fn expected() -> String {
-        "a whole number of bytes above zero".to_owned()
-    }
+/// Implements `Setting` for numbers that a file has without quotes.
+macro_rules! bare_numbers {
+    ($($Name:ident by $read:ident, $expected:literal, $example:literal;)+) => {$(
+        impl Setting for $Name {
+            const EXAMPLE: &'static str = $example;
 
-    fn example() -> &'static str {
-        "1048576"
-    }
+            fn expected() -> String {
+                $expected.to_owned()
+            }
 
-    fn from_text(text: &str) -> Result<Self, InvalidValue> {
-        require_digits(text)?;
-        let bytes: u64 = text.parse().map_err(|_| InvalidValue::new(text, "is too large"))?;
-        NonZeroU64::new(bytes).map(Self).ok_or_else(|| InvalidValue::new(text, "is zero"))
-    }
+            fn from_text(text: &str) -> Result<Self, InvalidValue> {
+                $read(text).map_err(|wrong| InvalidValue::new(text, wrong))
+            }
 
-    fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
-        Self::from_text(&read_bare_number(value)?)
-    }
+            fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
+                Self::from_text(&read_bare_number(value)?)
+            }
 
-    fn to_toml(&self) -> String {
-        self.0.to_string()
-    }
+            fn to_toml(&self) -> String {
+                self.to_string()
+            }
+        }
+    )+};
 }
 
-impl Setting for Limit {
-    fn expected() -> String {
-        "a whole number, or 0 for no limit".to_owned()
-    }
-
-    fn example() -> &'static str {
-        "600"
-    }
-
-    fn from_text(text: &str) -> Result<Self, InvalidValue> {
-        parse_count(text).map(Self)
-    }
-
-    fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
-        Self::from_text(&read_bare_number(value)?)
-    }
-
-    fn to_toml(&self) -> String {
-        self.0.to_string()
-    }
+bare_numbers! {
+    ByteSize by read_size, "a whole number of bytes above zero", "1048576";
+    Limit by read_limit, "a whole number, or 0 for no limit", "600";
+    NonZeroU32 by read_count, "a whole number above zero", "16";
 }
 
-impl Setting for NonZeroU32 {
-    fn expected() -> String {
-        "a whole number above zero".to_owned()
-    }
+fn read_size(text: &str) -> Result<ByteSize, &'static str> {
+    let bytes = whole_number(text)?.ok_or("is too large")?;
+    NonZeroU64::new(bytes).map(ByteSize).ok_or("is zero")
+}
 
-    fn example() -> &'static str {
-        "16"
-    }
+fn read_limit(text: &str) -> Result<Limit, &'static str> {
+    let number = whole_number(text)?.and_then(|number| number.try_into().ok());
+    number.map(Limit).ok_or("is larger than 4294967295")
+}
 
-    fn from_text(text: &str) -> Result<Self, InvalidValue> {
-        Self::new(parse_count(text)?).ok_or_else(|| InvalidValue::new(text, "is zero"))
-    }
+fn read_count(text: &str) -> Result<NonZeroU32, &'static str> {
+    read_limit(text)?.max().ok_or("is zero")
+}
 
-    fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
-        Self::from_text(&read_bare_number(value)?)
+/// A number in decimal digits; `None` if it is too large for any setting.
+fn whole_number(text: &str) -> Result<Option<u64>, &'static str> {
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err("is not a whole number");
     }
-
-    fn to_toml(&self) -> String {
-        self.to_string()
-    }
+    Ok(text.parse().ok())
 }
 
 impl Setting for Credits {
+    const EXAMPLE: &'static str = "100.00";
+
     fn expected() -> String {
         "an amount of credits as decimal text".to_owned()
-    }
-
-    fn example() -> &'static str {
-        "100.00"
     }
 
     fn from_text(text: &str) -> Result<Self, InvalidValue> {
@@ -119,18 +115,6 @@ impl Setting for Credits {
     fn to_toml(&self) -> String {
         quote_toml(self.to_text(2))
     }
-}
-
-fn require_digits(text: &str) -> Result<(), InvalidValue> {
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(InvalidValue::new(text, "is not a whole number"));
-    }
-    Ok(())
-}
-
-fn parse_count(text: &str) -> Result<u32, InvalidValue> {
-    require_digits(text)?;
-    text.parse().map_err(|_| InvalidValue::new(text, "is larger than 4294967295"))
 }
 
 /// The decimal digits of a number; a file may write it in any base.

@@ -13,11 +13,11 @@ pub struct InvalidValue(pub String);
 
 /// A type a setting can have.
 pub trait Setting: Sized {
+    /// A valid value as it is written on a command line.
+    const EXAMPLE: &'static str;
+
     /// What a valid value is; follows the word "expected".
     fn expected() -> String;
-
-    /// A valid value as it is written on a command line.
-    fn example() -> &'static str;
 
     /// Parses the text of a flag, an environment variable or a default.
     fn from_text(text: &str) -> Result<Self, InvalidValue>;
@@ -58,12 +58,10 @@ pub fn quote_toml(text: impl Display) -> String {
 }
 
 impl Setting for bool {
+    const EXAMPLE: &'static str = "true";
+
     fn expected() -> String {
         "true or false".to_owned()
-    }
-
-    fn example() -> &'static str {
-        "true"
     }
 
     fn from_text(text: &str) -> Result<Self, InvalidValue> {
@@ -80,12 +78,10 @@ impl Setting for bool {
 }
 
 impl Setting for SocketAddr {
+    const EXAMPLE: &'static str = "127.0.0.1:7425";
+
     fn expected() -> String {
         "an address and a port".to_owned()
-    }
-
-    fn example() -> &'static str {
-        "127.0.0.1:7425"
     }
 
     fn from_text(text: &str) -> Result<Self, InvalidValue> {
@@ -98,12 +94,10 @@ impl Setting for SocketAddr {
 }
 
 impl Setting for IpNet {
+    const EXAMPLE: &'static str = "10.1.0.0/16";
+
     fn expected() -> String {
         "a network in CIDR form".to_owned()
-    }
-
-    fn example() -> &'static str {
-        "10.1.0.0/16"
     }
 
     /// A bare address is a network of that one host.
@@ -120,12 +114,10 @@ impl Setting for IpNet {
 }
 
 impl Setting for PathBuf {
+    const EXAMPLE: &'static str = "/var/lib/rialto";
+
     fn expected() -> String {
         "a path".to_owned()
-    }
-
-    fn example() -> &'static str {
-        "/var/lib/rialto"
     }
 
     fn from_text(text: &str) -> Result<Self, InvalidValue> {
@@ -139,12 +131,10 @@ impl Setting for PathBuf {
 
 /// Empty text lets a higher layer unset a value of a lower one.
 impl<T: Setting> Setting for Option<T> {
+    const EXAMPLE: &'static str = T::EXAMPLE;
+
     fn expected() -> String {
         T::expected()
-    }
-
-    fn example() -> &'static str {
-        T::example()
     }
 
     fn from_text(text: &str) -> Result<Self, InvalidValue> {
@@ -162,12 +152,10 @@ impl<T: Setting> Setting for Option<T> {
 
 /// In text a list is separated by commas, or written as inline TOML.
 impl<T: Setting> Setting for Vec<T> {
+    const EXAMPLE: &'static str = T::EXAMPLE;
+
     fn expected() -> String {
         format!("a list, each item {}", T::expected())
-    }
-
-    fn example() -> &'static str {
-        T::example()
     }
 
     fn from_text(text: &str) -> Result<Self, InvalidValue> {

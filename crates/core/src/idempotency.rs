@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_keeps_little_is_not_refused_because_others_keep_much() {
+    fn a_caller_below_its_quota_is_not_refused_because_of_others() {
         let kept_total = SavedSize { answers: 10, bytes: 0 };
         let mut scene = TestHub::new(Rules { saved_total: kept_total, ..Rules::default() });
         let crowd = |n: u32| Principal::Agent(AgentId(u64::from(n)));

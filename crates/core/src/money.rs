@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_nobody_should_send_are_refused() {
+    fn invalid_amounts_are_refused() {
         let long = "1".repeat(1_000);
         for text in [
             "0.005",

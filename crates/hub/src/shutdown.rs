@@ -46,6 +46,11 @@ impl Shutdown {
         let _ = self.triggered.clone().wait_for(|asked| *asked).await;
     }
 
+    /// The same signal, for the responses of protocols.
+    pub fn for_responses(&self) -> rialto_protocols::adapter::shutdown::Shutdown {
+        rialto_protocols::adapter::shutdown::Shutdown::new(self.triggered.clone())
+    }
+
     /// Whether the hub is already stopping.
     pub fn is_triggered(&self) -> bool {
         *self.triggered.borrow() || self.triggered.has_changed().is_err()

@@ -81,7 +81,7 @@ async fn what_is_about_a_request_goes_to_its_other_party_and_nowhere_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_for_nobody_in_particular_goes_to_those_who_list_exactly_its_resource() {
+async fn a_request_without_a_receiver_goes_to_agents_that_list_exactly_its_resource() {
     let hub = Hub::serve(&[("agora.fanout", "3")]).await;
     let alice = Key::of(1);
     hub.hello(&alice, json!({"capabilities": [SEARCH]})).await;

@@ -214,7 +214,7 @@ async fn a_budget_below_its_price_and_a_resource_it_has_not_are_refused() {
 }
 
 #[tokio::test]
-async fn nobody_acts_with_a_held_key() {
+async fn a_suspended_key_cannot_act() {
     let bridge = Bridge::build("0.50", None).await;
     let Bridge { hub, alice, alias, .. } = &bridge;
     // An envelope that names the alias as sender needs its signature, which only the hub can make.

@@ -139,7 +139,7 @@ async fn the_price_is_the_one_listed_when_it_was_asked() {
 }
 
 #[tokio::test]
-async fn somebody_who_lists_nothing_may_be_asked_for_anything_and_works_for_nothing() {
+async fn an_agent_without_listed_skills_may_be_asked_for_any_and_works_for_free() {
     let pair = Pair::meet().await;
     let Pair { hub, alice, .. } = &pair;
     let carol = Key::of(3);

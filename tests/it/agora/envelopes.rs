@@ -98,7 +98,7 @@ async fn an_id_need_not_be_a_uuid_and_is_its_senders_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn members_nobody_knows_are_signed_kept_and_forwarded_byte_for_byte() {
+async fn unknown_members_are_signed_kept_and_forwarded_byte_for_byte() {
     let hub = Hub::serve(&[]).await;
     let (alice, bob) = (Pen::of(1), Key::of(2));
     let reads = hub.hello(&bob, json!({})).await;

@@ -90,7 +90,7 @@ async fn what_cannot_be_paid_is_402() {
 }
 
 #[tokio::test]
-async fn what_nobody_does_and_who_nobody_is_are_404() {
+async fn an_unknown_skill_and_an_unknown_agent_are_404() {
     let pair = Pair::meet().await;
     let Pair { hub, alice, bob, .. } = &pair;
     for more in [json!({}), json!({"budget": {"max": 6}})] {
@@ -248,7 +248,7 @@ async fn codes_that_are_none_of_the_eight_are_passed_on_and_count_as_failures() 
 }
 
 #[tokio::test]
-async fn an_error_that_is_about_no_request_goes_to_whom_it_names() {
+async fn an_error_without_a_request_goes_to_its_named_receiver() {
     let pair = Pair::meet().await;
     let Pair { hub, alice, bob, bob_reads, .. } = &pair;
     let error = json!({"code": 500, "message": "I cannot read you"});

@@ -99,7 +99,7 @@ async fn one_of_several_offers_is_taken_and_the_other_offerers_are_told_so() {
 }
 
 #[tokio::test]
-async fn nobody_just_works_on_what_several_were_asked() {
+async fn an_agent_cannot_start_a_job_that_several_were_invited_to() {
     let crowd = Crowd::gather(&[], 2, Some(json!(1))).await;
     let request = crowd.ask(json!({"budget": {"max": 6}})).await;
     // Nothing is held: the price is not known before an offer.
@@ -170,7 +170,7 @@ async fn when_all_have_said_no_the_request_fails_with_the_last_error() {
 }
 
 #[tokio::test]
-async fn a_withdrawal_and_a_timeout_reach_everybody_who_was_asked() {
+async fn a_withdrawal_and_a_timeout_reach_all_invited_agents() {
     let crowd = Crowd::gather(&[], 2, None).await;
     let Crowd { hub, alice, others, .. } = &crowd;
     let request = crowd.ask(json!({"budget": {"max": 6}})).await;

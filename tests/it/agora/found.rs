@@ -44,7 +44,7 @@ async fn the_hubs_own_words_posted_back_are_nobodys() {
 
 /// X12, B2, T2: the alias of a key that has not registered yet cannot be taken in another protocol.
 #[tokio::test]
-async fn nobody_is_locked_out_by_who_took_its_alias_first() {
+async fn an_alias_taken_first_by_another_agent_locks_no_agent_out() {
     let hub = Hub::serve(&[]).await;
     let victim = Key::of(7);
     let alias = Uuid::new_v5(&ALIASES, victim.owner().as_bytes());
@@ -150,7 +150,7 @@ async fn who_said_it_is_away_is_not_blamed_for_a_request_of_a_moment() {
 /// R69, D21: a HELLO that was not signed for this hub yields no secret, since a third party may
 /// have brought it.
 #[tokio::test]
-async fn a_greeting_meant_for_somebody_else_gives_no_webhook_secret_away() {
+async fn a_hello_addressed_to_another_hub_gets_no_webhook_secret() {
     let hub = Hub::serve(&[]).await;
     let hello =
         Key::of(1).sign(MessageType::Hello, &json!({"endpoint": "https://agent.example/hook"}));
@@ -180,7 +180,7 @@ async fn the_hubs_id_of_a_job_is_no_request_id_between_agents_of_agora() {
 
 /// R70: only the hub may mark an envelope as bridged.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_else_can_put_the_hubs_mark_on_an_envelope() {
+async fn only_the_hub_can_mark_an_envelope_as_its_own() {
     let hub = Hub::serve(&[]).await;
     let eve = super::pen::Pen::of(6);
     let mut forged = eve.draft("STATUS", json!({"status": "idle"}));

@@ -106,7 +106,7 @@ async fn a_time_is_utc_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_window_is_the_operators_and_everybody_is_told() {
+async fn the_operator_sets_the_window_and_clients_can_read_it() {
     let hub = Hub::serve(&[("agora.window", "1h")]).await;
     hub.hello(&Key::of(2), json!({})).await;
     assert_eq!(hub.get("/agora", None).await.expect(200).at("/window_ms"), 3_600_000);

@@ -56,7 +56,7 @@ async fn an_id_used_under_one_spelling_is_used_under_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_anybody_could_sign_for_is_nobodys() {
+async fn a_weak_key_is_not_accepted_as_an_identity() {
     let hub = Hub::serve(&[]).await;
     let bob = Key::of(2);
     hub.hello(&bob, json!({})).await;

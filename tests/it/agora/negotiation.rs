@@ -106,7 +106,7 @@ async fn nothing_can_be_said_about_a_request_that_failed() {
 }
 
 #[tokio::test]
-async fn strangers_are_told_the_same_as_about_ids_that_nobody_used() {
+async fn other_agents_get_the_same_answer_as_for_unused_ids() {
     let pair = Pair::meet().await;
     let Pair { hub, alice, bob, .. } = &pair;
     let mallory = Key::of(9);
@@ -267,7 +267,7 @@ async fn a_proof_of_payment_is_kept_and_passed_on_and_not_interpreted() {
 }
 
 #[tokio::test]
-async fn who_asked_may_withdraw_until_somebody_works() {
+async fn the_requester_may_withdraw_until_a_worker_starts() {
     for offered in [false, true] {
         let pair = Pair::meet().await;
         let Pair { hub, alice, bob, bob_reads, .. } = &pair;
@@ -290,7 +290,7 @@ async fn who_asked_may_withdraw_until_somebody_works() {
 }
 
 #[tokio::test]
-async fn an_offer_nobody_answers_to_just_stands() {
+async fn an_unanswered_offer_stays_open() {
     let pair = Pair::meet().await;
     let Pair { hub, alice, alice_reads, bob_reads, .. } = &pair;
     let request = pair.ask(json!({"budget": {"max": 6}})).await;

@@ -141,7 +141,7 @@ async fn what_does_not_exist_and_what_is_not_ones_own_are_one_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn somebody_elses_error_that_was_waited_for_is_a_success_of_the_hub() {
+async fn an_agents_error_that_was_waited_for_is_a_success_of_the_hub() {
     let hub = Hub::serve(&[]).await;
     let (alice, bob) = (Key::of(1), Key::of(2));
     let reads = hub.provider(&bob, SEARCH, None).await;

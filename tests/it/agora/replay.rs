@@ -178,7 +178,7 @@ async fn what_was_for_one_cannot_be_passed_to_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_for_anybody_cannot_be_put_to_somebody_later() {
+async fn an_open_request_cannot_be_directed_to_one_agent_later() {
     let hub = Hub::serve(&[]).await;
     let (alice, bob, carol) = (Key::of(1), Key::of(2), Key::of(3));
     let bob_reads = hub.provider(&bob, SEARCH, None).await;

@@ -67,7 +67,7 @@ async fn silence_in_the_direct_flow_counts_against_who_was_asked_alone() {
 }
 
 #[tokio::test]
-async fn nobody_is_blamed_for_what_it_never_read_or_had_no_time_for() {
+async fn a_job_that_was_never_read_or_came_too_late_has_no_penalty() {
     let pair = Pair::on(&[("reputation.fair_time", "1s")], None).await;
     let unread = pair.ask(json!({"timeout": 1_500})).await;
     pair.fails(&unread).await;
@@ -79,7 +79,7 @@ async fn nobody_is_blamed_for_what_it_never_read_or_had_no_time_for() {
 }
 
 #[tokio::test]
-async fn in_a_fan_out_silence_counts_against_nobody() {
+async fn in_a_fan_out_a_missing_answer_penalizes_no_agent() {
     let pair = Pair::meet().await;
     let carol = Key::of(3);
     pair.hub.provider(&carol, SEARCH, None).await;
@@ -105,7 +105,7 @@ async fn after_an_agreement_there_is_no_excuse() {
 }
 
 #[tokio::test]
-async fn a_withdrawal_counts_against_nobody() {
+async fn a_withdrawal_penalizes_no_agent() {
     let pair = Pair::meet().await;
     let request = pair.ask(json!({})).await;
     pair.hub.told(&pair.alice.error(&request.id, 500)).await;

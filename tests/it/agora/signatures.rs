@@ -175,7 +175,7 @@ async fn a_signature_has_one_spelling_and_perhaps_its_padding() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_key_is_the_senders_and_nobody_signs_for_another() {
+async fn the_key_is_the_senders_and_another_key_is_refused() {
     let hub = Hub::serve(&[]).await;
     let (alice, bob, reads) = two(&hub).await;
     let mallory = Pen::of(3);

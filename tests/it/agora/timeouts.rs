@@ -23,14 +23,14 @@ async fn assert_timed_out(pair: &Pair, request: &super::kit::Said) {
 }
 
 #[tokio::test]
-async fn a_request_nobody_answers_fails_and_both_are_told() {
+async fn an_unanswered_request_fails_and_both_parties_are_notified() {
     let pair = Pair::meet().await;
     let request = pair.ask(json!({"budget": {"max": 6}, "timeout": 500})).await;
     assert_timed_out(&pair, &request).await;
 }
 
 #[tokio::test]
-async fn an_offer_nobody_takes_does_not_stop_the_clock() {
+async fn an_offer_that_is_not_accepted_does_not_extend_the_deadline() {
     let pair = Pair::meet().await;
     let request = pair.ask(json!({"budget": {"max": 6}, "timeout": 2_500})).await;
     let offer = pair.offer(&request, json!(2)).await;

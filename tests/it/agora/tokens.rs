@@ -30,7 +30,7 @@ async fn three(hub: &Hub) -> ([Key; 3], [Token; 3], Said) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_reads_its_own_inbox_and_requests_and_nobody_elses() {
+async fn a_token_reads_only_its_own_inbox_and_requests() {
     let hub = Hub::serve(&[]).await;
     let (_, [alice, bob, eve], request) = three(&hub).await;
     assert_eq!(hub.ids(&bob).await, [request.id.as_str()]);

@@ -105,7 +105,7 @@ async fn a_request_that_names_no_payee_or_another_hub_is_paid_for_on_no_second_h
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_path_alone_makes_nobody_a_payee() {
+async fn the_path_alone_does_not_name_a_payee() {
     let twins = Twins::meet().await;
     let Twins { there, alice, bob, .. } = &twins;
     let request = alice.sign(MessageType::Request, &wish());
@@ -177,7 +177,7 @@ async fn an_accept_that_names_a_hub_is_taken_there_and_nowhere_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_that_names_only_its_payee_pays_nobody_else_on_any_hub() {
+async fn an_order_that_names_only_its_payee_pays_only_that_payee_on_any_hub() {
     let twins = Twins::meet().await;
     let Twins { here, there, alice, bob } = &twins;
     let mallory = Key::of(7);

@@ -124,7 +124,7 @@ async fn who_asks_again_gets_the_answer_that_came_meanwhile() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_works_for_whom_the_path_names_and_at_the_root_of_the_prefix() {
+async fn it_works_for_the_agent_in_the_path_and_at_the_prefix_itself() {
     let pair = Pair::meet().await;
     let Pair { hub, alice, bob, .. } = &pair;
     for path in [format!("/agora/agents/{}", bob.did()), "/agora".to_owned()] {
@@ -190,7 +190,7 @@ async fn an_accept_said_again_is_answered_with_what_came_of_it_and_not_with_its_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn words_of_somebody_who_was_not_asked_are_no_answer() {
+async fn an_answer_of_an_agent_that_was_not_asked_is_ignored() {
     let pair = Pair::meet().await;
     let Pair { hub, alice, bob, .. } = &pair;
     let mallory = Key::of(9);

@@ -70,7 +70,7 @@ async fn walk(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_directory_comes_in_answers_of_bounded_length_and_leaves_nobody_out() {
+async fn every_directory_has_pages_of_bounded_length_and_leaves_no_agent_out() {
     const AGENTS: usize = 24;
     let hub = TestHub::serve(&[]).await;
     let ids: BTreeSet<String> = swell(&hub, AGENTS, "long").await.into_iter().collect();
@@ -238,7 +238,7 @@ async fn work_with_long_input_is_fetched_in_answers_of_bounded_length() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_market_lists_its_agents_in_answers_of_bounded_length_and_leaves_nobody_out() {
+async fn the_market_lists_its_agents_in_pages_of_bounded_length_and_leaves_none_out() {
     const AGENTS: usize = 160;
     let hub = Clara::serve(&[]).await;
     let wallet = Wallet::of(1);

@@ -124,7 +124,7 @@ fn whatever_changes_something_is_an_action_and_every_row_keeps_to_its_cells() {
 /// Scores follow from outcomes: the routes that once wrote them are public and have no effect,
 /// which the rows of public routes show.
 #[test]
-fn nobody_writes_reputation() {
+fn no_caller_can_write_reputation() {
     let writes = |row: &&Row| row.route.starts_with("POST ") && row.route.contains("/reputation/");
     let rows: Vec<&Row> = TABLE.iter().filter(writes).collect();
     assert_eq!(rows.len(), 4);

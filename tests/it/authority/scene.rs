@@ -11,7 +11,8 @@ use super::claws::Claws;
 use super::table::Row;
 use crate::agora::kit::Key;
 use crate::clara::kit::Wallet;
-use crate::kit::{Agent, ClosedPort, Reply, TestHub, eventually};
+use crate::kit::api_doc::ReceivedAnswer;
+use crate::kit::{API_DOC, Agent, ClosedPort, Reply, TestHub, eventually};
 
 /// The sample key of RFC 6455.
 const WEBSOCKET_KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
@@ -120,7 +121,7 @@ impl Scene {
     async fn posted(hub: &TestHub, wallet: &Wallet) -> String {
         let item = wallet.item(&[("Action", "Tasks-Queue")], b"");
         let request = hub.http.post(format!("{}/clara/mu", hub.url)).body(item);
-        let reply = Reply::of(request.send().await.expect("an answer")).await;
+        let reply = Reply::to(request).await;
         reply.expect(202).str("/id")
     }
 
@@ -221,9 +222,23 @@ impl Scene {
 
     /// Sends the row's request as this caller and returns the status.
     pub async fn ask(&self, row: &Row, caller: Caller) -> u16 {
-        // Streams have no end, so only the status is read.
         let request = self.request(row, caller);
-        request.send().await.expect("an answer").status().as_u16()
+        if !row.is_stream() {
+            return Reply::to(request).await.status;
+        }
+        // Streams have no end, so only the head is read.
+        let answer = request.send().await.expect("an answer");
+        let content_type = answer.headers().get("content-type").and_then(|kind| kind.to_str().ok());
+        let (method, _) = row.route.split_once(' ').expect("method and path");
+        let status = answer.status().as_u16();
+        API_DOC.check_answer(ReceivedAnswer {
+            method: Some(method),
+            path: answer.url().path(),
+            status,
+            content_type: content_type.unwrap_or_default(),
+            body: None,
+        });
+        status
     }
 
     /// The row's request as this caller makes it.

@@ -25,6 +25,23 @@ pub struct Row {
     pub expected: [u16; 6],
 }
 
+/// Operations whose answer does not end.
+const STREAMS: [&str; 6] = [
+    "GET /relay/agent/inbox",
+    "GET /agent/inbox",
+    "GET /agora/inbox",
+    "GET /agora/ws",
+    "GET /openclaw/stream",
+    "GET /v1/events",
+];
+
+impl Row {
+    /// Whether its answer does not end.
+    pub fn is_stream(&self) -> bool {
+        STREAMS.contains(&self.route)
+    }
+}
+
 const fn get(route: &'static str, expected: [u16; 6]) -> Row {
     Row {
         route,

@@ -33,7 +33,7 @@ impl Watched {
         if let Some(key) = key {
             request = request.bearer_auth(key);
         }
-        Reply::of(request.send().await.expect("an answer")).await
+        Reply::to(request).await
     }
 
     /// Posts the same request twice with one idempotency key. The saved answer must not contain the
@@ -47,7 +47,7 @@ impl Watched {
             if let Some(key) = key {
                 request = request.bearer_auth(key);
             }
-            replies.push(Reply::of(request.send().await.expect("an answer")).await);
+            replies.push(Reply::to(request).await);
         }
         replies.try_into().expect("there are two")
     }
@@ -57,7 +57,7 @@ impl Watched {
         if let Some(key) = key {
             request = request.bearer_auth(key);
         }
-        Reply::of(request.send().await.expect("an answer")).await
+        Reply::to(request).await
     }
 
     async fn grant(&self, owner: &str) {

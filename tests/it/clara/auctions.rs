@@ -38,7 +38,7 @@ fn data(sent: &rialto_protocols::clara::wire::result::MarketMessage) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everybody_of_the_topic_is_asked_and_the_reward_is_held_at_once() {
+async fn all_agents_of_the_topic_are_invited_and_the_reward_is_held_at_once() {
     let Scene { hub, a, requester, .. } = scene(LONG).await;
     hub.agent(&a, "N", "nft", "1").await;
     let id = hub.auction(&requester, "tweet", "50").await;
@@ -179,7 +179,7 @@ async fn with_no_offer_the_hold_is_released_and_the_requester_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_auction_without_anybody_capable_is_an_error_at_once() {
+async fn an_auction_without_a_capable_agent_is_an_error_at_once() {
     let Scene { hub, a, requester, .. } = scene(LONG).await;
     let task = hub.task(&requester, "nft", "50", "query").await;
     assert_eq!(task.error(), "No agents to choose from");

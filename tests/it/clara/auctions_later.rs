@@ -131,7 +131,7 @@ async fn queries_are_loaded_one_by_one_until_they_are_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_sees_an_offer_before_the_end_and_losing_prices_never() {
+async fn offers_are_hidden_until_the_end_and_losing_prices_always() {
     let hub = Hub::serve(LONG).await;
     let ([a, b, c], requester) = (bidders(&hub).await, funded(&hub).await);
     let id = hub.auction(&requester, "tweet", "50").await;

@@ -122,7 +122,7 @@ fn fees(all: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_topic_broadcast_goes_to_everybody_and_the_strategy_to_everybody_of_the_topic() {
+async fn the_topic_broadcast_goes_to_all_and_the_strategy_to_all_of_the_topic() {
     let (a, b, c) = (Wallet::of(1), Wallet::of(2), Wallet::of(9));
     let (hub, requester) = market(&[
         (&a, "A", "tweet", "20"),

@@ -68,7 +68,7 @@ async fn a_declined_task_goes_to_the_next_by_the_same_strategy_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_all_decline_waits_over_a_restart_for_somebody_new_and_never_for_a_decliner() {
+async fn a_job_that_all_decline_waits_over_a_restart_for_a_new_agent_and_never_for_a_decliner() {
     let (hub, [a, b, c], requester) = market().await;
     let task = hub.task(&requester, "tweet", "50", "cheapest").await;
     hub.decline(&a, "A", &task.id).await;

@@ -65,7 +65,7 @@ async fn a_page_of_results_has_a_length() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_barred_by_an_agent_that_is_called_like_its_address() {
+async fn an_agent_named_like_an_address_does_not_block_that_address() {
     let hub = Hub::serve(&[("ledger.welcome_grant", "100.00")]).await;
     let (stranger, victim) = (Wallet::of(1), Wallet::of(2));
     let refused = async |id: &str| {
@@ -91,7 +91,7 @@ async fn nobody_is_barred_by_an_agent_that_is_called_like_its_address() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_learns_what_others_bid_or_that_they_will_not() {
+async fn bids_and_refusals_are_hidden_from_other_bidders() {
     let hub = Hub::serve(&[("jobs.auction_window", "20s")]).await;
     let (requester, one, two) = (Wallet::of(9), Wallet::of(1), Wallet::of(2));
     hub.fund(&requester, "100").await;
@@ -117,7 +117,7 @@ async fn nobody_learns_what_others_bid_or_that_they_will_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_market_without_payments_gives_nobody_elses_work_away() {
+async fn a_market_without_payments_does_not_reassign_other_agents_work() {
     let hub = Hub::serve(&[("clara.payments", "false")]).await;
     let requester = Wallet::of(9);
     let worker = hub.agent_of_registry("acme", "tweet", "3.00").await;

@@ -218,7 +218,7 @@ impl Hub {
     pub async fn post_bytes(&self, bytes: Vec<u8>) -> Reply {
         let request = self.http.post(format!("{}/clara/mu", self.url));
         let request = request.header("content-type", "application/octet-stream").body(bytes);
-        Reply::of(request.send().await.expect("an answer")).await
+        Reply::to(request).await
     }
 
     /// The result of a message.

@@ -84,7 +84,7 @@ async fn a_result_that_many_load_at_once_is_given_to_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_balance_is_told_to_its_signer_and_to_nobody_else() {
+async fn a_balance_is_shown_only_to_its_signer() {
     let (hub, agent, requester) = market().await;
     hub.fund(&requester, "0.75").await;
     let own = requester.address();
@@ -128,7 +128,7 @@ async fn a_balance_is_told_to_its_signer_and_to_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dry_run_cannot_find_out_what_somebody_can_pay() {
+async fn a_dry_run_does_not_reveal_the_payers_balance() {
     let (hub, _, requester) = market().await;
     let ask = async |reward: &str, topic: &str| {
         let tags = [

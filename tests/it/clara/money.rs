@@ -49,7 +49,7 @@ async fn the_next_agent_is_paid_its_own_fee_from_the_same_hold() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_within_the_reward_is_an_error_and_nothing_is_held() {
+async fn no_agent_within_the_reward_is_an_error_and_nothing_is_held() {
     let hub = Hub::serve(&[]).await;
     let (a, b, _, requester) = cast();
     hub.fund(&requester, "100").await;

@@ -22,7 +22,7 @@ async fn dev(address: &str) -> (Process, TempDir) {
 }
 
 #[tokio::test]
-async fn whoever_was_registered_at_the_old_one_is_registered_again_and_the_old_key_is_kept() {
+async fn an_agent_of_the_old_hub_is_registered_again_and_its_old_key_is_kept() {
     let (hub, _data) = dev(TO_COME_BACK).await;
     let url = hub.url.clone();
     let cli = Cli::new().with("RIALTO_HUB", &url);

@@ -18,7 +18,7 @@ async fn office() -> (TestHub, Cli) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_hires_can_also_write_and_is_named_as_the_relay_names_it() {
+async fn a_requester_can_also_send_messages_under_its_relay_name() {
     let (hub, cli) = office().await;
     let friend = cli.path("friend.key");
     cli.run(&["agent", "register", "friend", "--key-out", &friend]).await.ok();

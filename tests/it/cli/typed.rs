@@ -53,7 +53,7 @@ async fn a_key_that_is_none_is_told_before_any_hub_is_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_owner_nobody_registered_is_only_paid_on_purpose() {
+async fn an_unregistered_owner_is_paid_only_with_an_explicit_flag() {
     // A hub that opens an account for every name.
     let hub = TestHub::open(&[("ledger.welcome_grant", "1.00")]).await;
     let acme = hub.orchestrator("acme").await;

@@ -24,7 +24,7 @@ async fn a_log_on_this_machine_is_printed_and_cannot_take_over_the_terminal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_watches_reads_along() {
+async fn a_watcher_reads_all_messages() {
     let fixture = CliFixture::start().await;
     let worker = fixture.agent("shop", "shout", "0.05", None).await;
     fixture.keep("shout", &worker);

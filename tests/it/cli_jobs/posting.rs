@@ -112,7 +112,7 @@ async fn a_job_that_cannot_be_paid_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_has_no_key_is_registered_once() {
+async fn a_worker_without_a_key_is_registered_once() {
     let fixture = CliFixture::with(&[("ledger.welcome_grant", "1.00")]).await;
     fixture.agent("shop", "shout", "0.05", None).await;
     let home = TempDir::new().expect("a directory");

@@ -77,7 +77,7 @@ async fn a_declined_job_goes_to_the_next_worker_or_ends_with_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_is_called_off_by_whoever_asked_and_paid_back() {
+async fn a_job_is_cancelled_by_its_requester_and_refunded() {
     let fixture = CliFixture::start().await;
     let worker = fixture.agent("shop", "shout", "0.05", None).await;
     let id = fixture.posted("shout", &[]).await;

@@ -87,7 +87,7 @@ fn one_each() -> Vec<Cell> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everybody_is_listed_everywhere_under_the_name_that_follows_from_its_id() {
+async fn every_agent_is_listed_in_all_protocols_under_the_name_derived_from_its_id() {
     let hub = TestHub::serve(FLAGS).await;
     let secret = std::fs::read(hub.dir.path().join("hub.key")).expect("a secret");
     walk(&hub, one_each(), async |hub, cell| {
@@ -167,7 +167,7 @@ fn answers(protocol: &str) -> (&'static str, Option<&'static str>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_speaks_as_an_alias_or_takes_its_name() {
+async fn an_alias_can_neither_send_nor_be_registered() {
     let hub = TestHub::serve(FLAGS).await;
     // One after the other, since no row may change after each. The attempt itself is in clara's
     // public record.

@@ -247,7 +247,7 @@ async fn input_that_breaks_the_workers_schema_is_refused_in_the_requesters_words
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn somebody_who_is_not_there_is_refused_or_waited_for() {
+async fn an_offline_agent_is_refused_or_waited_for() {
     let hub = TestHub::serve(FLAGS).await;
     let scenes = walk(&hub, can(Saying::Offline), async |hub, cell| {
         Scene::set(hub, cell, Terms::at(cell.to.price())).await

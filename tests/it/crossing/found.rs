@@ -24,7 +24,7 @@ async fn hire(hub: &TestHub, skill: &str, input: &str, more: &str) -> (crate::ki
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_signed_is_carried_as_text_and_nobody_goes_without() {
+async fn a_result_that_cannot_be_signed_is_carried_as_text() {
     let hub = Hub::serve(&[]).await;
     let bob = Key::of(1);
     let bob_reads = hub.hello(&bob, json!({"capabilities": ["agora:sum:v1"]})).await;
@@ -73,7 +73,7 @@ async fn neither_marks_nor_words_to_a_third_party_pass_for_a_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_for_somebody_elsewhere_is_marked_and_nobody_else_can_mark_it() {
+async fn work_for_an_agent_of_another_protocol_is_marked_and_only_the_hub_can_mark_it() {
     let hub = TestHub::serve(QUICK).await;
     let (peer, _inbox) = reader(&hub, "bob").await;
     let worker = hub.agent("globex", "count", "0", None).await;

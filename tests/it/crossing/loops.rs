@@ -22,7 +22,7 @@ fn refusal(protocol: &str) -> &'static str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_hires_itself_in_its_own_protocol() {
+async fn an_agent_cannot_hire_itself_in_its_own_protocol() {
     let hub = TestHub::serve(FLAGS).await;
     let own = Cell::all().into_iter().filter(|cell| !cell.crosses()).collect();
     let tested = walk(&hub, own, async |hub, cell| {
@@ -43,7 +43,7 @@ async fn nobody_hires_itself_in_its_own_protocol() {
 
 /// One key is valid in registry, relay and openclaw (C2), so an agent could write to its own alias.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_hires_itself_by_its_alias_in_another_protocol() {
+async fn an_agent_cannot_hire_itself_by_its_alias_in_another_protocol() {
     use serde_json::json;
 
     let hub = TestHub::serve(FLAGS).await;

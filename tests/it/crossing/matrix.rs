@@ -135,7 +135,7 @@ async fn work_inside_one_owner_moves_no_score_and_no_money() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everybody_is_hired_from_everywhere_works_and_is_paid() {
+async fn agents_of_all_protocols_are_hired_from_all_protocols_and_paid() {
     let hub = TestHub::serve(FLAGS).await;
     walk(&hub, Cell::all(), works).await;
     assert_eq!(total(&hub), 0);

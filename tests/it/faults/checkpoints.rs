@@ -74,7 +74,7 @@ fn a_checkpoint_that_cannot_be_written_ends_the_hub_and_loses_nothing() {
 }
 
 #[test]
-fn a_checkpoint_without_room_waits_for_it_and_holds_nobody_up() {
+fn a_checkpoint_without_disk_space_waits_and_delays_no_other_work() {
     wait_for(async {
         let (caller, room) = (Caller::new(), DataDir::with(&scene().data()));
         let fault = Fault::switched(DiskFault::Enospc, &room).only("write").on(FILE);

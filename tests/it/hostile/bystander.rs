@@ -56,11 +56,11 @@ impl Bystander {
 async fn round(http: &reqwest::Client, url: &str, own: &Peer, friend: &Peer) {
     let post = async |path: &str, key: &str, body: Value| {
         let sent = http.post(format!("{url}{path}")).bearer_auth(key).body(body.to_string());
-        Reply::of(sent.send().await.expect("an answer")).await.expect(200)
+        Reply::to(sent).await.expect(200)
     };
     let get = async |path: &str, key: &str| {
         let asked = http.get(format!("{url}{path}")).bearer_auth(key);
-        Reply::of(asked.send().await.expect("an answer")).await.expect(200)
+        Reply::to(asked).await.expect(200)
     };
     let letter = json!({"to": friend.id, "body": {"text": "all well?"}});
     let position = post("/v1/messages", &own.key, letter).await.at("/position");

@@ -99,7 +99,7 @@ async fn thousands_of_idle_streams_cost_little_and_each_still_gets_its_messages(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_readers_that_never_read_take_a_bounded_amount_and_slow_nobody() {
+async fn a_thousand_stalled_readers_use_bounded_memory_and_slow_no_other() {
     let room = Room::of(STALLED).await;
     let process = HubProcess::open(&[]);
     let bystander = Bystander::arrive(&process).await;

@@ -22,7 +22,7 @@ fn assert_later(reply: &Reply) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flooded_inbox_stops_its_sender_and_nobody_else() {
+async fn a_flooded_inbox_stops_only_its_sender() {
     const ROOM: usize = 50;
     let process = HubProcess::open(&[("limits.inbox_pending", "50")]);
     let bystander = Bystander::arrive(&process).await;

@@ -76,7 +76,7 @@ impl HubProcess {
         if let Some(key) = key {
             request = request.bearer_auth(key);
         }
-        Reply::of(request.send().await.expect("an answer")).await
+        Reply::to(request).await
     }
 
     pub async fn get(&self, path: &str, key: Option<&str>) -> Reply {
@@ -84,7 +84,7 @@ impl HubProcess {
         if let Some(key) = key {
             request = request.bearer_auth(key);
         }
-        Reply::of(request.send().await.expect("an answer")).await
+        Reply::to(request).await
     }
 
     /// Registers a relay agent.

@@ -57,7 +57,7 @@ impl Party {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_who_wait_for_work_or_results_hold_nobody_up_and_are_all_told() {
+async fn a_thousand_waiting_requests_delay_no_other_and_all_get_an_answer() {
     let room = Room::of(WAITING).await;
     let process = HubProcess::open(&[]);
     let bystander = Bystander::arrive(&process).await;

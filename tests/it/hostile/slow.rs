@@ -47,7 +47,7 @@ async fn drip(process: &HubProcess, begin: &str, rest: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_is_slow_is_told_so_or_shown_out_and_nobody_else_notices() {
+async fn a_slow_client_gets_408_or_is_disconnected_and_others_are_served() {
     let _room = Room::of(5 * CLIENTS).await;
     let process = HubProcess::open(&TIMEOUTS);
     let bystander = Bystander::arrive(&process).await;

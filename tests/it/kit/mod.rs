@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports)]
 
 mod aloud;
+pub mod api_doc;
 mod child;
 mod clock;
 mod closed;
@@ -11,7 +12,7 @@ mod http;
 mod hub;
 mod in_time;
 mod lines;
-mod npm;
+mod packages;
 mod process;
 mod refused;
 mod reply;
@@ -30,10 +31,10 @@ pub use http::{http, http_builder};
 pub use hub::{Agent, TestHub, digits, operator_key};
 pub use in_time::in_time;
 pub use lines::Lines;
-pub use npm::npm_package;
+pub use packages::{npm_folder, npm_package, python_packages};
 pub use process::{Process, run};
 pub use refused::{assert_later, assert_malformed, assert_refused, repaired};
-pub use reply::Reply;
+pub use reply::{API_DOC, Reply};
 pub use snapshot::{Snapshot, counted, newest_event, snapshot};
 pub use together::together;
 pub use walk::walk;

@@ -1,6 +1,15 @@
 //! A complete response.
 
+use std::sync::LazyLock;
+
+use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
+
+use super::api_doc::{ApiDoc, ReceivedAnswer};
+
+/// The API document of the hub under test.
+pub static API_DOC: LazyLock<ApiDoc> =
+    LazyLock::new(|| ApiDoc::new(&rialto_hub::app::openapi::openapi_document()));
 
 /// Status, headers and body of a response.
 #[derive(Clone, Debug)]
@@ -11,10 +20,38 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// Sends a request.
+    pub async fn to(request: reqwest::RequestBuilder) -> Self {
+        let (client, request) = request.build_split();
+        let request = request.expect("a request");
+        let (method, path) = (request.method().clone(), request.url().path().to_owned());
+        let sent = request.body().and_then(|body| body.as_bytes()).map(<[u8]>::to_vec);
+        let answer = client.execute(request).await.expect("an answer");
+        let reply = Self::read(Some(method.as_str()), answer).await;
+        if let Some(sent) = sent {
+            API_DOC.check_request(method.as_str(), &path, reply.status, &sent);
+        }
+        reply
+    }
+
     pub async fn of(answer: reqwest::Response) -> Self {
+        Self::read(None, answer).await
+    }
+
+    async fn read(method: Option<&str>, answer: reqwest::Response) -> Self {
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
         let path = answer.url().path().to_owned();
-        let text = answer.text().await.unwrap_or_default();
+        let text = answer.text().await;
+        let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let received = ReceivedAnswer {
+            method,
+            path: &path,
+            status,
+            content_type: content_type.unwrap_or_default(),
+            body: text.as_deref().ok().filter(|_| method != Some("HEAD")),
+        };
+        API_DOC.check_answer(received);
+        let text = text.unwrap_or_default();
         super::schemas::check_answer(&path, &text);
         Self { status, headers, text }
     }

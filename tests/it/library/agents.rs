@@ -223,7 +223,7 @@ async fn one_agent_works_for_a_hub_and_for_peers_with_the_same_hands() {
 }
 
 #[tokio::test]
-async fn an_agent_without_anybody_to_work_for_says_so() {
+async fn an_agent_without_hub_and_direct_address_reports_it() {
     let ended = adder().run(std::future::pending()).await;
     assert!(matches!(ended, Err(AgentError::NoHubOrListener)), "{ended:?}");
 }

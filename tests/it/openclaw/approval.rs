@@ -142,7 +142,7 @@ async fn the_operator_sets_how_long_it_waits_and_a_restart_forgets_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_else_agrees_and_the_body_says_yes_or_no() {
+async fn only_an_approver_may_approve_and_the_body_must_say_approved_or_not() {
     let waiting = Waiting::begin(&[], json!({})).await;
     let Waiting { hub, asker, worker, id, .. } = &waiting;
     let stranger = hub.node("stranger").await;

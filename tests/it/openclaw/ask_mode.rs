@@ -207,7 +207,7 @@ async fn a_response_has_its_members_and_belongs_to_its_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_hub_answers_for_everybody_else_and_nobody_overrules_it() {
+async fn the_hub_answers_for_agents_of_other_protocols_and_its_answer_is_final() {
     let hub = Hub::serve(&[]).await;
     let (asker, worker) = (hub.node("asker").await, hub.node("worker").await);
     let work = hub.accepted(&asker, &worker, json!({})).await;
@@ -220,7 +220,7 @@ async fn the_hub_answers_for_everybody_else_and_nobody_overrules_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_that_are_asked_at_once_and_never_reply_hold_up_nobody() {
+async fn fifty_endpoints_that_never_reply_delay_no_other() {
     let hub = Hub::serve(&[]).await;
     let (asker, worker) = cast(&hub).await;
     let quick = hub.node("quick").await;

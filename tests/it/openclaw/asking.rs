@@ -197,7 +197,7 @@ async fn a_capability_or_an_agent_that_is_not_there_is_no_error_but_an_answer() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_asks_in_anothers_name() {
+async fn a_requester_cannot_use_another_agents_name() {
     let hub = Hub::serve(&[]).await;
     let (asker, other) = (hub.node("asker").await, hub.node("other").await);
     let worker = hub.node("worker").await;

@@ -67,7 +67,7 @@ async fn either_party_calls_it_off_and_the_other_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_a_result_stays_and_nobody_else_calls_anything_off() {
+async fn a_finished_job_stays_and_only_its_requester_cancels() {
     let hub = Hub::serve(&[]).await;
     let (asker, worker) = cast(&hub).await;
     let stranger = hub.node("stranger").await;

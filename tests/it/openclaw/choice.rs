@@ -47,7 +47,7 @@ async fn asker(hub: &Hub) -> Node {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_came_first_is_first_and_nobody_is_asked_for_its_own_request() {
+async fn agents_are_invited_in_registration_order_and_never_for_their_own_request() {
     let hub = Hub::serve(&[]).await;
     let asker = asker(&hub).await;
     let (one, two) = (hub.node("one").await, hub.node("two").await);
@@ -100,7 +100,7 @@ async fn idle_comes_before_busy_whatever_the_score() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_fails_any_check_is_passed_over() {
+async fn an_agent_that_fails_any_check_is_skipped() {
     let hub = Hub::serve(&[]).await;
     let asker = asker(&hub).await;
     hub.fund(&asker, "3").await;
@@ -138,7 +138,7 @@ async fn whoever_fails_any_check_is_passed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_nobody_left_the_most_hopeful_reason_is_the_answer_of_the_hub() {
+async fn with_no_candidate_left_the_most_retryable_reason_is_the_answer() {
     let hub = Hub::serve(&[]).await;
     let asker = asker(&hub).await;
     nobody(&hub, &asker, json!({}), "capability_not_available").await;
@@ -209,7 +209,7 @@ async fn a_provider_in_maintenance_defers_named_and_unnamed_requests_alike() {
 
 /// The spec's request as printed, except for its deadline, which is past.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_specs_request_names_nobody_and_is_deferred_by_its_only_provider() {
+async fn the_specs_request_names_no_receiver_and_is_deferred_by_its_only_provider() {
     let hub = Hub::serve(&[]).await;
     let printed = super::spoil::example(Kind::Request, "Example");
     let asks = json!({"agent_id": printed["requester_agent_id"]});
@@ -241,7 +241,7 @@ async fn of_several_in_maintenance_the_first_back_defers_unless_another_may_be_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_at_once_fill_everybody_and_nobody_beyond_its_limit() {
+async fn many_simultaneous_jobs_fill_every_agent_up_to_its_limit() {
     let hub = Hub::serve(&[]).await;
     let asker = asker(&hub).await;
     let mut workers = Vec::new();

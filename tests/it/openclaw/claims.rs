@@ -114,7 +114,7 @@ async fn a_claim_about_a_collaboration_names_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_claims_for_another_or_for_nobody() {
+async fn a_claim_for_another_agent_or_an_unknown_one_is_refused() {
     let hub = Hub::serve(&[]).await;
     let (node, other) = (hub.node("node").await, hub.node("other").await);
     let before = snapshot(&hub).await;

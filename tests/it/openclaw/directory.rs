@@ -98,7 +98,7 @@ async fn a_status_is_the_one_that_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_leads_to_the_next_and_everybody_is_on_one() {
+async fn a_page_leads_to_the_next_and_every_agent_is_on_exactly_one() {
     let hub = Hub::serve(&[]).await;
     let mut all = Vec::new();
     for _ in 0..7 {

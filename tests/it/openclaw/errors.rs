@@ -197,7 +197,7 @@ async fn a_hub_that_cannot_write_says_so_and_goes_on_reading() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_answer_shows_a_key_a_path_or_where_somebody_is() {
+async fn no_answer_shows_a_key_a_file_path_or_an_agents_address() {
     let hub = Hub::serve(&[]).await;
     let asker = hub.node("asker").await;
     let at = "http://127.0.0.1:9/inside";

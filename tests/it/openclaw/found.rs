@@ -10,7 +10,7 @@ fn long(bytes: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn members_nobody_knows_are_kept_but_cannot_fill_the_hub() {
+async fn unknown_members_are_kept_but_cannot_fill_the_hub() {
     let hub = Hub::serve(&[]).await;
     let (asker, worker) = (hub.node("asker").await, hub.node("worker").await);
     let ask = async |extra: usize| hub.hire(&asker, &worker, json!({"extra": long(extra)})).await;

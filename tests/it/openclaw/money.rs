@@ -153,7 +153,7 @@ async fn who_answers_itself_is_paid_for_and_its_no_and_its_silence_cost_nothing(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn somebody_without_an_account_gets_only_what_is_free() {
+async fn a_requester_without_an_account_gets_only_free_work() {
     let hub = Hub::open(&[]).await;
     let worker = hub.able_node("worker", json!({"price": 5})).await;
     let guest = json!({"requester_agent_id": super::kit::fresh_id(), "budget": 5,

@@ -73,7 +73,7 @@ async fn who_never_published_may_ask_for_what_is_free() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_acts_for_an_agent_of_another_protocol_by_its_word() {
+async fn an_agent_of_another_protocol_cannot_be_impersonated_by_naming_it() {
     let hub = Hub::open(&[]).await;
     let worker = hub.node("worker").await;
     let native = hub.orchestrator("acme").await;

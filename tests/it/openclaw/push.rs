@@ -189,7 +189,7 @@ async fn an_endpoint_that_is_gone_is_not_called_again_and_the_stream_has_it_all(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endpoint_nobody_listens_at_costs_others_nothing_and_invents_no_message() {
+async fn a_closed_endpoint_costs_others_nothing_and_creates_no_message() {
     let hub = Hub::serve(&[]).await;
     let (asker, quick) = (hub.node("asker").await, hub.node("quick").await);
     let port = ClosedPort::take();

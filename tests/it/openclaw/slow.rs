@@ -37,7 +37,7 @@ async fn unread(hub: &Hub, node: &Node) -> BufReader<TcpStream> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_nobody_reads_slows_nobody_and_loses_nothing() {
+async fn an_unread_stream_slows_no_other_and_loses_nothing() {
     let hub = Hub::serve(&[]).await;
     let (sleeper, asker) = (hub.node("sleeper").await, hub.node("asker").await);
     let worker = hub.node("worker").await;
@@ -71,7 +71,7 @@ async fn a_stream_nobody_reads_slows_nobody_and_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endpoint_that_does_not_answer_holds_up_nobody_else() {
+async fn an_endpoint_that_does_not_answer_delays_no_other() {
     let hub = Hub::serve(&[("egress.timeout", "30s")]).await;
     let asker = hub.node("asker").await;
     // A separate host, since agents on one host share its connection limit.

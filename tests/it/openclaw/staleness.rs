@@ -61,7 +61,7 @@ async fn an_agent_with_an_endpoint_goes_stale_like_any_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_goes_stale_in_error_or_maintenance() {
+async fn an_agent_in_error_or_maintenance_does_not_become_stale() {
     let hub = Hub::serve(&[]).await;
     let asker = hub.node("asker").await;
     let (broken, away) = (hub.node("broken").await, hub.node("away").await);

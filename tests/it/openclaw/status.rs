@@ -223,7 +223,7 @@ async fn an_older_update_is_answered_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_reports_for_somebody_unknown_or_for_another() {
+async fn a_report_for_an_unknown_or_another_agent_is_refused() {
     let hub = Hub::serve(&[]).await;
     let (node, other) = (hub.node("node").await, hub.node("other").await);
     let before = snapshot(&hub).await;

@@ -150,7 +150,7 @@ async fn after_a_restart_a_stream_resumes_before_anything_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_comes_without_a_place_gets_what_nobody_was_handed() {
+async fn a_reader_without_a_position_gets_what_was_not_handed_over() {
     let hub = Hub::serve(&[]).await;
     let (asker, worker) = cast(&hub).await;
     let unread = whole(&hub, &asker, &worker).await;

@@ -25,7 +25,7 @@ async fn up_to(stream: &mut Inbox, tasks: u32) -> Vec<Event> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_tells_of_its_own_agent_of_those_it_names_or_of_everybody() {
+async fn a_stream_reports_its_own_agent_named_agents_or_all_agents() {
     let hub = Hub::serve(&[]).await;
     let (one, two, three) = (hub.node("one").await, hub.node("two").await, hub.node("three").await);
     let mut own = hub.stream(&one, "").await;
@@ -58,7 +58,7 @@ async fn a_stream_tells_of_its_own_agent_of_those_it_names_or_of_everybody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everybody_includes_those_who_come_later() {
+async fn watching_all_agents_includes_agents_that_register_later() {
     let hub = Hub::serve(&[]).await;
     let watcher = hub.node("watcher").await;
     let mut all = hub.stream(&watcher, "?watch=all").await;
@@ -70,7 +70,7 @@ async fn everybody_includes_those_who_come_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_is_between_its_parties_whoever_watches() {
+async fn a_watcher_does_not_see_jobs_of_others() {
     let hub = Hub::serve(&[]).await;
     let (asker, worker) = (hub.node("asker").await, hub.node("worker").await);
     let watcher = hub.node("watcher").await;
@@ -92,7 +92,7 @@ async fn work_is_between_its_parties_whoever_watches() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whom_to_watch_has_to_be_somebody() {
+async fn only_a_known_agent_can_be_watched() {
     let hub = Hub::serve(&[]).await;
     let watcher = hub.node("watcher").await;
     let path = |watch: &str| format!("/openclaw/stream?watch={watch}");

@@ -11,7 +11,7 @@ async fn operator(hub: &TestHub) -> Cli {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn credits_for_a_name_that_nobody_has_need_the_word_create() {
+async fn granting_credits_to_an_unknown_name_needs_the_create_flag() {
     let hub = TestHub::serve(&[]).await;
     let cli = operator(&hub).await;
     for verb in ["operator", "wallet"] {

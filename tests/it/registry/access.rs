@@ -76,7 +76,7 @@ async fn a_stranger_cannot_tell_anothers_account_history_or_work_from_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn input_output_and_callback_are_shown_to_nobody_but_the_two_parties() {
+async fn input_output_and_callback_are_shown_only_to_the_two_parties() {
     let market = Market::keyed(&[]).await;
     let stranger = market.hub.orchestrator("globex").await;
     let receiver = Worker::start(Behaviour::Say(200, String::new())).await;
@@ -132,7 +132,7 @@ fn filled(path: &str, word: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_hub_shows_jobs_and_accounts_to_whoever_asks_but_not_to_a_wrong_key() {
+async fn an_open_hub_shows_jobs_and_accounts_to_callers_without_a_key_but_not_with_a_wrong_key() {
     let market = Market::open(&[]).await;
     let stranger = market.hub.orchestrator("globex").await;
     let job = market.pending().await;

@@ -69,7 +69,7 @@ async fn only_the_operator_makes_credits_and_the_wish_of_anyone_else_is_ignored(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_everybodys_word_is_taken_nobody_makes_credits_either() {
+async fn an_open_hub_does_not_let_callers_create_credits() {
     let hub = TestHub::open(&[]).await;
     for (owner, wish) in [("new", json!(5000)), ("other", Value::Null)] {
         for _ in 0..2 {

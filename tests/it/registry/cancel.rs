@@ -10,7 +10,7 @@ fn path(job: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_nobody_has_fetched_is_called_off_with_refund_and_without_blame() {
+async fn a_job_that_was_not_fetched_is_cancelled_with_refund_and_without_penalty() {
     for market in Market::both(&[]).await {
         for base in ["/registry", ""] {
             let job = market.pending().await;

@@ -142,7 +142,7 @@ async fn the_open_jobs_of_an_agent_that_leaves_fail_with_refund() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_requester_that_leaves_gets_back_what_nobody_works_on_and_pays_for_the_rest() {
+async fn a_requester_that_unregisters_is_refunded_for_unstarted_jobs_and_pays_for_the_rest() {
     let market = Market::keyed(&[]).await;
     let started = market.pending().await;
     market.fetch(&market.working).await;

@@ -83,7 +83,7 @@ async fn the_skill_shown_is_the_one_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_least_reputation_keeps_whoever_has_at_least_that() {
+async fn a_minimum_reputation_includes_agents_with_exactly_that() {
     let hub = TestHub::serve(&[]).await;
     let worker = Worker::start(Behaviour::Succeed(json!({}), "0")).await;
     let asking = hub.orchestrator("o1").await;
@@ -163,7 +163,7 @@ async fn a_highest_cost_looks_at_the_skill_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_skill_must_be_named_and_may_be_one_that_nobody_has() {
+async fn a_skill_must_be_named_and_may_be_one_that_no_agent_has() {
     let hub = TestHub::serve(&[]).await;
     hub.enrol(&registration("acme"), None).await;
     for (query, body) in

@@ -171,7 +171,7 @@ async fn a_transfer_with_a_bad_field_names_it_and_the_example_repairs_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_pays_from_an_account_that_is_not_its_own() {
+async fn an_agent_pays_only_from_its_own_account() {
     let market = Market::keyed(&[]).await;
     let mate = json!({"agent_name": "mate", "owner_id": "o1", "skills": []});
     let mate = market.hub.enrol(&mate, Some(&market.asking.key)).await;
@@ -226,7 +226,7 @@ async fn an_unknown_owner_cannot_pay_and_is_paid_only_where_everybodys_word_is_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_pays_the_issue_account_or_from_it() {
+async fn payments_from_or_to_the_issue_account_are_refused() {
     for market in Market::both(&[]).await {
         let before = snapshot(&market.hub).await;
         let mut body = plain(0.10);
@@ -242,7 +242,7 @@ async fn nobody_pays_the_issue_account_or_from_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_pays_itself_without_a_job() {
+async fn an_owner_cannot_pay_itself_without_a_job() {
     for market in Market::both(&[]).await {
         let before = snapshot(&market.hub).await;
         let mut body = plain(0.10);

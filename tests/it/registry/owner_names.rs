@@ -55,7 +55,7 @@ async fn an_owner_that_looks_like_another_is_taken_and_the_field_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_dresses_up_as_an_owner_of_another_protocol_or_as_the_hub() {
+async fn an_owner_of_another_protocol_or_the_hub_cannot_be_imitated() {
     let hub = TestHub::serve(&[]).await;
     let before = snapshot(&hub).await;
     for name in ["Relay:bob@chorus", "reIay:bob@chorus", "сlara:x", "HUB:issuance", "Hub:x"] {

@@ -60,7 +60,7 @@ async fn the_hub_never_picks_the_one_who_asks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_nobody_can_be_picked_the_reason_is_skill_then_budget_then_presence() {
+async fn when_no_agent_can_be_selected_the_reason_is_skill_then_budget_then_presence() {
     let hub = TestHub::serve(&[("registry.heartbeat_ttl", "200ms")]).await;
     let asking = hub.orchestrator("o1").await;
     hub.grant("o1", "100").await;

@@ -109,7 +109,7 @@ async fn a_repeat_is_answered_after_a_restart_and_after_the_agent_has_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_id_with_other_content_is_refused_and_so_is_somebody_elses() {
+async fn a_job_id_with_other_content_or_of_another_requester_is_refused() {
     for hub in both_modes().await {
         let worker = Worker::start(Behaviour::Succeed(json!({}), "0.10")).await;
         let (asking, working) = pair(&hub, Some(&worker.url)).await;
@@ -159,7 +159,7 @@ async fn many_repeats_at_once_are_one_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_asks_in_the_name_of_somebody_else() {
+async fn a_request_cannot_name_another_agent_as_requester() {
     for hub in both_modes().await {
         let (asking, working) = pair(&hub, None).await;
         let sibling =

@@ -120,7 +120,7 @@ async fn a_callback_address_is_good_for_its_own_job_and_agent_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_nobody_made_leads_nowhere() {
+async fn an_unknown_callback_token_is_not_found() {
     let market = Market::keyed(&[]).await;
     let job = market.pending().await;
     let callback = market.callback(&market.working, &job).await;

@@ -253,7 +253,7 @@ async fn a_score_is_the_sum_of_its_stored_outcomes_and_survives_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_can_set_a_score() {
+async fn no_caller_can_set_a_score() {
     for market in Market::both(&[]).await {
         let job = market.pending().await;
         market.report(&success(&job, &market.working, "0.10")).await.expect(200);

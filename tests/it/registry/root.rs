@@ -59,7 +59,7 @@ async fn a_registration_at_the_root_is_told_by_its_shape() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_registration_at_the_root_that_fits_nobody_is_shown_what_does() {
+async fn a_registration_at_the_root_that_fits_no_protocol_gets_examples() {
     for hub in both_modes().await {
         let before = snapshot(&hub).await;
         for body in [

@@ -45,7 +45,7 @@ async fn a_settlement_confirms_what_escrow_paid_and_moves_nothing_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_settlement_must_name_what_was_paid_and_between_whom() {
+async fn a_settlement_must_name_amount_payer_and_payee() {
     let market = Market::keyed(&[]).await;
     let other = market.hub.orchestrator("globex").await;
     market.hub.grant("globex", "5.00").await;
@@ -209,7 +209,7 @@ async fn a_settled_job_has_one_transfer_and_every_other_is_told_its_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn somebody_elses_transfer_id_pays_nobody() {
+async fn another_payers_transfer_id_makes_no_payment() {
     let market = Market::keyed(&[]).await;
     market.hub.grant("acme", "1.00").await;
     let id = fresh_id();

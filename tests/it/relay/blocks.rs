@@ -55,7 +55,7 @@ async fn a_block_outlives_a_restart_an_update_and_a_departure() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn blocks_are_an_agents_own_and_about_somebody() {
+async fn a_block_belongs_to_one_agent_and_names_a_known_one() {
     let hub = TestHub::serve(&[]).await;
     let (ada, bob) = (hub.join("ada").await, hub.join("bob").await);
     hub.call("PUT", "/agent/blocks/ada", Some(&bob.key), None).await.expect(200);

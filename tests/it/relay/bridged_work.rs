@@ -92,7 +92,7 @@ async fn a_result_said_again_is_the_same_and_another_one_comes_too_late() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_result_goes_to_who_wants_it_or_to_nobody_and_not_to_a_third_party() {
+async fn a_result_goes_to_its_requester_and_to_no_third_party() {
     let hub = TestHub::serve(QUICK).await;
     let boss = boss(&hub).await;
     let (bob, mut inbox) = reader(&hub, "bob").await;
@@ -154,7 +154,7 @@ async fn an_error_reply_fails_the_job_and_one_about_the_envelope_refuses_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_nobody_answers_is_taken_back_and_its_worker_is_told() {
+async fn an_unanswered_job_is_taken_back_and_its_worker_notified() {
     let hub = TestHub::serve(QUICK).await;
     let boss = boss(&hub).await;
     let (bob, mut inbox) = reader(&hub, "bob").await;
@@ -195,7 +195,7 @@ async fn work_that_waits_in_the_inbox_outlives_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn somebody_without_an_account_is_a_guest() {
+async fn a_requester_without_an_account_is_a_guest() {
     let hub = TestHub::open(QUICK).await;
     let (bob, mut inbox) = reader(&hub, "bob").await;
     let worker = hub.registry_name(&bob);

@@ -46,7 +46,7 @@ async fn who_is_not_there_is_gone_already() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_agents_key_or_none_deletes_nobody() {
+async fn without_the_agents_own_key_no_agent_is_deleted() {
     for prefix in BOTH {
         let hub = TestHub::serve(&[]).await;
         let (_ada, bob) = (hub.join("ada").await, hub.join("bob").await);
@@ -66,7 +66,7 @@ async fn another_agents_key_or_none_deletes_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_it_the_key_is_refused_the_inboxes_end_and_nobody_can_write() {
+async fn after_it_the_key_is_refused_the_inbox_streams_end_and_messages_are_refused() {
     let hub = TestHub::serve(&[]).await;
     let (ada, bob) = (hub.join("ada").await, hub.join("bob").await);
     let (one, two) = (hub.inbox(&ada).await, hub.inbox(&ada).await);

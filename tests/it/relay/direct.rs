@@ -125,7 +125,7 @@ async fn a_bad_envelope_is_answered_in_the_words_of_a_receiver() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_who_is_registered_here_can_be_spoken_for_in_this_way() {
+async fn a_registered_agent_cannot_be_named_without_its_key() {
     let hub = TestHub::serve(&ON).await;
     let (alice, bob) = (hub.join("alice@chorus").await, hub.join("bob@chorus").await);
     for id in ["alice@chorus", "ALICE@Chorus", "bob@chorus"] {

@@ -21,7 +21,7 @@ fn ids(listed: &[Value]) -> Vec<Option<u64>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn both_parties_see_a_message_and_how_it_went_and_nobody_else_does() {
+async fn only_both_parties_see_a_message_and_its_delivery_status() {
     let hub = TestHub::serve(&[]).await;
     let worker = Worker::start(Behaviour::Say(200, "{}".to_owned())).await;
     let (alice, bob) = (hub.join("alice@chorus").await, hub.join("bob@chorus").await);

@@ -67,7 +67,7 @@ async fn a_message_for_an_open_inbox_is_handed_over_whole_and_answered_delivered
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_inbox_gets_its_own_messages_and_nobody_elses() {
+async fn an_inbox_gets_only_its_own_messages() {
     let hub = TestHub::serve(&[]).await;
     let (alice, bob) = (hub.join("alice@chorus").await, hub.join("bob@chorus").await);
     let carol = hub.join("carol@chorus").await;

@@ -311,7 +311,9 @@ impl Inbox {
     async fn read(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.events.pop_front() {
-                crate::kit::schemas::check_answer(self.answer.url().path(), &event.text);
+                let path = self.answer.url().path();
+                crate::kit::schemas::check_answer(path, &event.text);
+                crate::kit::API_DOC.check_event(path, &event.text);
                 return Some(event);
             }
             let more = tokio::time::timeout(DEADLINE, self.answer.chunk()).await;

@@ -27,7 +27,7 @@ fn speaker(id: &str, culture: &str, languages: &[&str]) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everybody_sees_all_records_without_a_key() {
+async fn all_records_are_public() {
     for prefix in BOTH {
         let hub = TestHub::serve(&[]).await;
         let empty = hub.get(&format!("{prefix}/agents"), None).await.expect(200);

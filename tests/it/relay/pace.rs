@@ -15,7 +15,7 @@ async fn at(hub: &TestHub, name: &str, endpoint: &str) -> Peer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_had_its_calls_for_a_minute_gets_the_rest_later_and_others_wait_for_nobody() {
+async fn a_host_over_its_calls_per_minute_gets_the_rest_later_and_other_hosts_do_not_wait() {
     let hub = TestHub::serve(&[("egress.per_host_per_minute", "2")]).await;
     let worker = Worker::start(Behaviour::Say(200, r#"{"status":"ok"}"#.to_owned())).await;
     let port = worker.url.rsplit(':').next().expect("a port").to_owned();

@@ -249,7 +249,7 @@ async fn a_registration_sent_twice_makes_one_agent_and_shows_its_key_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_is_none_registers_nobody() {
+async fn an_invalid_key_registers_no_agent() {
     let hub = TestHub::serve(&[]).await;
     let before = state(&hub).await;
     let made_up = "ca_0123456789abcdef0123456789abcdef012345674195f880";

@@ -235,7 +235,7 @@ async fn what_is_no_id_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_reads_is_queued_and_delivered_in_order_on_connect() {
+async fn unread_messages_are_queued_and_delivered_in_order_on_connect() {
     let hub = TestHub::serve(&[]).await;
     let (alice, bob) = (hub.join("alice@chorus").await, hub.join("bob@chorus").await);
     let carol = hub.join("carol@chorus").await;

@@ -131,7 +131,7 @@ async fn the_sender_is_the_envelopes_and_no_other_field_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_writes_in_anothers_name() {
+async fn a_message_cannot_name_another_agent_as_its_sender() {
     let hub = TestHub::serve(&[]).await;
     let worker = Worker::start(Behaviour::Say(200, "{}".to_owned())).await;
     let (ada, bob) = (hub.join("ada").await, hub.join("bob").await);

@@ -68,7 +68,7 @@ async fn an_inbox_is_opened_by_its_agents_key_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_path_or_method_nobody_has_is_refused_in_the_same_form() {
+async fn an_unknown_path_or_method_is_refused_in_the_same_form() {
     let hub = TestHub::serve(&[]).await;
     for path in [
         "/relay/nothing",
@@ -272,7 +272,7 @@ async fn the_specs_six_codes_have_their_statuses_and_say_whether_to_retry() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_nobody_knows_is_not_found_and_neither_is_anothers() {
+async fn an_unknown_message_and_another_agents_message_are_both_not_found() {
     let hub = TestHub::serve(&[]).await;
     let (ada, bob) = (hub.join("ada").await, hub.join("bob").await);
     let eve = hub.join("eve").await;

@@ -58,7 +58,7 @@ fn text(n: u64) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_takes_nothing_slows_nobody_and_loses_nothing() {
+async fn a_stalled_reader_slows_no_other_and_loses_nothing() {
     let hub = TestHub::serve(&[]).await;
     let (alice, bob) = (hub.join("alice@chorus").await, hub.join("bob@chorus").await);
     let carol = hub.join("carol@chorus").await;
@@ -104,7 +104,7 @@ async fn a_reader_that_takes_nothing_slows_nobody_and_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endpoint_that_does_not_answer_holds_up_its_own_sender_and_nobody_else() {
+async fn an_endpoint_that_does_not_answer_delays_only_its_own_sender() {
     let hub = TestHub::serve(&[]).await;
     let silent = Worker::start(Behaviour::Dawdle(Duration::from_secs(600))).await;
     let quick = Worker::start(Behaviour::Say(200, "{}".to_owned())).await;

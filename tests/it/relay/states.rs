@@ -112,7 +112,7 @@ async fn an_endpoints_answer_decides_between_delivered_and_failed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_came_for_in_time_has_expired_and_is_not_shown_any_more() {
+async fn a_message_not_fetched_in_time_expires_and_is_no_longer_shown() {
     let set = [("relay.retention", "2s")];
     let hub = TestHub::serve(&set).await;
     let (alice, bob) = (hub.join("alice@chorus").await, hub.join("bob@chorus").await);
@@ -133,7 +133,7 @@ async fn what_nobody_came_for_in_time_has_expired_and_is_not_shown_any_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn to_everybody_else_a_message_is_not_there() {
+async fn other_agents_get_not_found_for_a_message() {
     let hub = TestHub::serve(&[]).await;
     let (alice, bob) = (hub.join("alice@chorus").await, hub.join("bob@chorus").await);
     let carol = hub.join("carol@chorus").await;

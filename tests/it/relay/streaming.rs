@@ -347,7 +347,7 @@ async fn a_silent_receiver_is_given_up_after_the_timeout() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_to_an_inbox_or_to_nobody_is_answered_as_without_it() {
+async fn a_stream_request_to_an_inbox_or_to_an_unknown_receiver_is_answered_like_a_plain_one() {
     let hub = TestHub::serve(&[]).await;
     let worker = Worker::start(Behaviour::Say(200, "{}".to_owned())).await;
     let (alice, bob) = pair(&hub, &worker.url).await;

@@ -69,7 +69,7 @@ async fn an_update_keeps_its_key_unless_a_new_one_is_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_takes_over_an_id_without_its_key() {
+async fn an_id_cannot_be_taken_over_without_its_key() {
     for prefix in BOTH {
         let hub = TestHub::serve(&[]).await;
         let (ada, bob) = (hub.join("ada").await, hub.join("bob").await);

@@ -50,7 +50,7 @@ async fn a_program_is_hired_and_paid() {
 }
 
 #[tokio::test]
-async fn exit_75_hands_the_job_to_somebody_else() {
+async fn exit_75_hands_the_job_to_another_agent() {
     let ((hub, boss), place) = (hub_and_boss().await, Place::new());
     let flags = |name: &'static str, exec: &'static str| {
         ["--skill", "pick", "--price", "0.05", "--name", name, "--exec", exec]

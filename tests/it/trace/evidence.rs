@@ -47,7 +47,7 @@ async fn an_envelope_can_be_proven_again_from_the_trace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_item_is_kept_where_somebody_else_may_get_the_task() {
+async fn an_item_is_kept_while_another_agent_may_get_the_task() {
     let hub = Hub::serve().await;
     let wallet = Wallet::of(9);
     hub.grant(&format!("clara:{}", wallet.address()), "100").await;
@@ -60,7 +60,7 @@ async fn an_item_is_kept_where_somebody_else_may_get_the_task() {
     ];
     let item = wallet.item(&tags, b" {\"say\":\"hello\"}\n");
     let request = hub.http.post(format!("{}/clara/mu", hub.url)).body(item.clone());
-    let reply = crate::kit::Reply::of(request.send().await.expect("an answer")).await.expect(202);
+    let reply = crate::kit::Reply::to(request).await.expect(202);
     let trace = hub.trace(&opened(&reply), &worker.key).await;
     let kept = trace["evidence"][0]["text"].as_str().expect("an item");
     let kept = base64url::decode(kept).expect("bytes");

@@ -20,7 +20,7 @@ fn trace(result: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_parties_of_a_task_read_it_and_nobody_else() {
+async fn only_the_parties_of_a_task_read_it() {
     let hub = Hub::serve().await;
     let (requester, stranger) = (Wallet::of(9), Wallet::of(8));
     hub.grant(&format!("clara:{}", requester.address()), "100").await;

@@ -189,7 +189,7 @@ fn an_account_granted_before_is_taken_by_the_first_registration_and_by_no_second
 }
 
 #[test]
-fn nobody_becomes_an_agent_of_the_issue_account() {
+fn no_agent_can_belong_to_the_issue_account() {
     let mut scene = TestHub::default();
     for actor in [Actor::Anonymous, Actor::OpenRegistration, Actor::Operator] {
         let order = by(actor, registration("ada", Owner::ISSUANCE_NAME, &[]));
@@ -216,7 +216,7 @@ fn after_removal_only_the_former_key_brings_an_id_back() {
 }
 
 #[test]
-fn a_name_the_hub_gave_to_somebody_is_nobodys_to_register() {
+fn an_alias_given_by_the_hub_cannot_be_registered() {
     let mut scene = TestHub::default();
     let mut order = registration("ada", "acme", &[]);
     order.aliases = vec![(AWAY, "ada-alias".to_owned())];
@@ -392,7 +392,7 @@ fn a_poller_is_there_for_ninety_seconds_after_each_sign_of_life() {
 }
 
 #[test]
-fn whoever_has_sent_a_heartbeat_must_go_on_even_with_an_endpoint() {
+fn an_agent_that_sent_a_heartbeat_must_continue_even_with_an_endpoint() {
     let mut scene = TestHub::default();
     let ada =
         scene.register(registration_with_endpoint("ada", "acme", &[("sum", "0.10")])).unwrap();
@@ -438,7 +438,7 @@ fn the_sweep_takes_out_exactly_those_whose_time_is_up() {
 }
 
 #[test]
-fn signs_of_life_of_nobody_make_no_desk() {
+fn a_heartbeat_of_an_unknown_agent_creates_no_state() {
     let mut scene = TestHub::default();
     let nobody = AgentId(77);
     let beat = Command::Heartbeat { agent: nobody };

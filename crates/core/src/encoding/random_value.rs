@@ -268,11 +268,11 @@ impl<'de> de::Deserializer<'de> for &mut RandomValues {
         if self.is_number {
             return to.visit_u64(self.next() % 1_000);
         }
-        to.visit_bool(self.next() % 2 == 0)
+        to.visit_bool(self.next().is_multiple_of(2))
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, to: V) -> Result<V::Value, NotAllowed> {
-        to.visit_bool(self.next() % 2 == 0)
+        to.visit_bool(self.next().is_multiple_of(2))
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, to: V) -> Result<V::Value, NotAllowed> {
@@ -287,7 +287,7 @@ impl<'de> de::Deserializer<'de> for &mut RandomValues {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, to: V) -> Result<V::Value, NotAllowed> {
-        if self.depth > DEPTH_MAX || self.next() % 2 == 0 {
+        if self.depth > DEPTH_MAX || self.next().is_multiple_of(2) {
             return to.visit_none();
         }
         to.visit_some(self)

@@ -51,7 +51,7 @@ fn an_owner_that_was_granted_something_before_is_taken_over() {
 }
 
 #[test]
-fn somebody_elses_owner_is_not_taken_over() {
+fn another_callers_owner_is_not_taken_over() {
     let mut scene = TestHub::default();
     scene.register_worker("ann", "ann", &[]);
     let mut order = scene.sign_order("key", "1", Command::RecordOnly);
@@ -148,7 +148,7 @@ fn one_id_is_good_for_one_order_of_one_signer() {
 }
 
 #[test]
-fn a_name_the_hub_gave_to_somebody_else_signs_nothing() {
+fn an_alias_given_by_the_hub_cannot_sign() {
     let mut scene = TestHub::default();
     let mut order = registration("bob", "bob", &[]);
     order.aliases = vec![(AWAY, "bobs-key".to_owned())];

@@ -36,7 +36,8 @@ struct StoredJob<'a> {
     input: Cow<'a, str>,
     budget: Credits,
     #[serde(default, skip_serializing_if = "PriceStep::is_finest")]
-    grain: PriceStep,
+    #[serde(rename = "grain")]
+    price_step: PriceStep,
     held: Credits,
     selection: Selection,
     policy: Policy,
@@ -135,7 +136,7 @@ impl Serialize for Job {
             also: Cow::Borrowed(&request.alternative_skills),
             input: Cow::Borrowed(&request.input),
             budget: payment.budget,
-            grain: payment.price_step,
+            price_step: payment.price_step,
             held: payment.held,
             selection: self.selection,
             policy: self.policy,
@@ -219,7 +220,7 @@ impl<'de> Deserialize<'de> for Job {
             payment: Payment {
                 payer: row.payer,
                 budget: row.budget,
-                price_step: row.grain,
+                price_step: row.price_step,
                 held: row.held,
                 agreed_prices: row.agreed.into_owned(),
                 proof: row.payment_proof.map(Cow::into_owned),

@@ -112,7 +112,7 @@ fn what_is_held_cannot_be_spent() {
 }
 
 #[test]
-fn nobody_pays_from_or_to_the_account_credits_come_from() {
+fn the_issue_account_neither_pays_nor_is_paid() {
     let mut scene = bank();
     let name = Owner::ISSUANCE_NAME.to_owned();
     let none = Refusal::NoSuchOwner { name: name.clone() };

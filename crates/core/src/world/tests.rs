@@ -196,7 +196,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn asking_the_index_is_asking_everybody(
+    fn the_index_gives_the_same_result_as_scanning_all_agents(
         // With three prices, groups grow well past the size from which they keep counts.
         seats in prop::collection::vec(state_dir(), 1..1_500),
         changed in prop::collection::vec((any::<prop::sample::Index>(), state_dir()), 0..400),

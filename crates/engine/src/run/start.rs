@@ -13,12 +13,14 @@ use rialto_core::time::Timestamp;
 use rialto_core::world::{Rules, World};
 use tokio::sync::{mpsc, watch};
 
+#[cfg(any(test, feature = "testkit"))]
+use super::LaneMessage;
 use super::lane::Lane;
 use super::live_inboxes::LiveInboxes;
 use super::notifier::Notifier;
 use super::reader_pool::ReaderPool;
 use super::timers::{Timers, run_timer};
-use super::{Engine, Inner, LANE_QUEUE_MAX, LaneMessage};
+use super::{Engine, Inner, LANE_QUEUE_MAX};
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::random::RandomSource;

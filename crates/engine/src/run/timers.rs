@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn during_a_pause_nothing_fires_and_nobody_is_woken_for_it() {
+    fn during_a_pause_no_timer_fires_and_no_waiter_is_woken() {
         let script = two_jobs();
         let mut timers = Timers::default();
         let now = script.now.plus(LEASE);

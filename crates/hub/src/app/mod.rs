@@ -1,9 +1,9 @@
 //! The assembled hub: configuration in, a running server out.
 
+mod apis;
+mod callers;
 pub mod openapi;
-mod path_policy;
 mod probes;
-mod routes;
 mod start;
 
 pub use openapi::operations;

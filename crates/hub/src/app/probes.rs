@@ -1,17 +1,13 @@
 //! Probes and metrics: `/livez`, `/readyz`, `/metrics`.
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use rialto_engine::Engine;
-use rialto_protocols::adapter::operation::{build_router, get};
-use rialto_protocols::adapter::{Access, Operation, OperationInfo};
+use rialto_protocols::adapter::operation::{ResponseInfo, get, schema};
+use rialto_protocols::adapter::{Access, Operation};
 
 use crate::telemetry::{CONTENT_TYPE, Metrics, ScrapedValue};
-
-/// Health check paths. Answering them costs almost nothing.
-pub const HEALTH_PATHS: [&str; 2] = ["/livez", "/readyz"];
 
 /// State that the probes read.
 #[derive(Clone)]
@@ -20,22 +16,27 @@ pub struct ProbeState {
     pub metrics: Metrics,
 }
 
-/// The router of the probes.
-pub fn routes(probes: ProbeState) -> Router {
-    build_router(table().into_iter(), probes)
-}
-
-/// What is declared of them, for the OpenAPI document and tests.
-pub fn operations() -> impl Iterator<Item = OperationInfo> {
-    table().into_iter().map(|operation| operation.info)
-}
-
-fn table() -> Vec<Operation<ProbeState>> {
+/// The operations of the probes. Collecting metrics is work, so that is no health check.
+pub fn operations() -> Vec<Operation<ProbeState>> {
     vec![
-        get("/livez", Access::Public, alive).summary("Whether the process is alive"),
-        get("/readyz", Access::Public, ready).summary("Whether the hub is ready to accept writes"),
-        get("/metrics", Access::Public, metrics).summary("Metrics in the Prometheus text format"),
+        get("/livez", Access::Public, alive)
+            .summary("Whether the process is alive")
+            .response(text(200, "It is"))
+            .health_check(),
+        get("/readyz", Access::Public, ready)
+            .summary("Whether the hub is ready to accept writes")
+            .response(text(200, "It is"))
+            .response(text(503, "It is not"))
+            .health_check(),
+        get("/metrics", Access::Public, metrics)
+            .summary("Metrics in the Prometheus text format")
+            .response(ResponseInfo { content_type: CONTENT_TYPE, ..text(200, "The metrics") }),
     ]
+}
+
+fn text(status: u16, description: &'static str) -> ResponseInfo {
+    let content_type = "text/plain; charset=utf-8";
+    ResponseInfo { status, content_type, schema: Some(schema::<String>), description }
 }
 
 async fn alive() -> &'static str {

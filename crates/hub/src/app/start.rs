@@ -25,10 +25,10 @@ use rialto_engine::{Engine, EngineParts, Failure, RunningEngine};
 use rialto_protocols::adapter::{self, HubContext, HubContextParts};
 use tokio::net::TcpListener;
 
-use super::path_policy::{HubPathPolicy, SignerLimits};
-use super::{probes, routes};
+use super::callers::{SignerLimits, principals};
+use super::{apis, probes};
 use crate::config::{Backend, Config, Limit, LoadedConfig};
-use crate::edge::{self, EdgeLayer, HostPolicy, RateLimits};
+use crate::edge::{self, Dispatcher, HostPolicy, OperationClash, RateLimits};
 use crate::shutdown::Shutdown;
 use crate::telemetry::{self, Metrics};
 
@@ -69,6 +69,8 @@ pub enum StartError {
     OtherOperatorKey(String),
     #[error("the hub cannot write: {0}")]
     Write(#[from] Failure),
+    #[error(transparent)]
+    Operations(#[from] OperationClash),
 }
 
 /// A hint for an address in use: the nearest port that is free now.
@@ -113,7 +115,7 @@ impl Hub {
         let new_operator_key = ensure_operator_key(config, &engine, options.operator_key).await?;
         let url = config.http.base_url(bound);
         let limits = Arc::new(RateLimits::new(&config.limits));
-        let context = hub_context(config, engine.clone(), url.clone(), limits.clone())?;
+        let context = hub_context(config, engine.clone(), url.clone(), limits.clone(), &shutdown)?;
         adapter::add_missing_aliases(&engine).await?;
         let delivery = Deliverer::new(
             engine.clone(),
@@ -124,7 +126,7 @@ impl Hub {
         let delivered = tokio::spawn(async {
             tokio::join!(delivery.run(), background);
         });
-        let served = serve(config, &context, limits.clone(), listener, bound, shutdown);
+        let served = serve(config, &context, limits.clone(), listener, bound, shutdown)?;
         let epoch = engine.with_world(|world| world.next.epoch);
         let (version, data) = (env!("CARGO_PKG_VERSION"), config.data.dir.display());
         tracing::info!(version, %url, address = %bound, %data, epoch, "hub started");
@@ -284,6 +286,7 @@ fn hub_context(
     engine: Engine,
     hub_url: String,
     limits: Arc<RateLimits>,
+    shutdown: &Shutdown,
 ) -> Result<HubContext, StartError> {
     let egress = Egress::new(EgressSettings {
         allow: config.egress.allow.clone(),
@@ -306,6 +309,7 @@ fn hub_context(
         running_requests: adapter::idempotency::RunningRequests::default(),
         pending_waits: Default::default(),
         endpoint_checks: Default::default(),
+        shutdown: shutdown.for_responses(),
     }))
 }
 
@@ -316,7 +320,7 @@ fn serve(
     listener: TcpListener,
     bound: SocketAddr,
     shutdown: Shutdown,
-) -> tokio::task::JoinHandle<()> {
+) -> Result<tokio::task::JoinHandle<()>, OperationClash> {
     let counted = context.engine.clone();
     let counting = telemetry::EngineCollector(context.engine.clone());
     let process = telemetry::ProcessCollector::default();
@@ -325,8 +329,9 @@ fn serve(
         vec![Box::new(counting), Box::new(process)],
     );
     let probes = probes::ProbeState { engine: context.engine.clone(), metrics: metrics.clone() };
-    let front = EdgeLayer {
-        policy: Arc::new(HubPathPolicy::new(context)),
+    let dispatcher = Dispatcher {
+        operations: apis::operation_table(context, probes)?,
+        principals: principals(context.clone()),
         hosts: HostPolicy::new(&config.http, bound),
         limits,
         request_ids: request_id_source(),
@@ -334,18 +339,10 @@ fn serve(
         refused_keys: AtomicU64::new(0),
         body_rate_limits: edge::BodyRateLimits::from(&config.http),
     };
-    let (stop, stopping) = tokio::sync::watch::channel(false);
-    let told = shutdown.clone();
-    tokio::spawn(async move {
-        told.wait().await;
-        stop.send_replace(true);
-        // Keeps the sender alive until every receiver is gone.
-        stop.closed().await;
-    });
-    let router = routes::build_router(context, probes).layer(axum::Extension(stopping));
-    let fronted = front.wrap(router);
-    let settings = edge::Settings::from(&config.http);
-    tokio::spawn(async move { edge::serve(listener, fronted, settings, &metrics, shutdown).await })
+    let (dispatcher, settings) = (Arc::new(dispatcher), edge::Settings::from(&config.http));
+    Ok(tokio::spawn(async move {
+        edge::serve(listener, dispatcher, settings, &metrics, shutdown).await;
+    }))
 }
 
 /// Ids for requests. They must be unique but not secret, so the OS is asked for randomness only

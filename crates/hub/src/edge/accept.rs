@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use super::connection::{ConnectionServer, serve_connection};
-use super::layer::EdgeRouter;
+use super::dispatcher::Dispatcher;
 use super::overload::OverloadResponder;
 use super::peer::Peer;
 use super::settings::Settings;
@@ -47,12 +47,12 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// rest. Every request carries `ConnectInfo<SocketAddr>`.
 pub async fn serve(
     listener: TcpListener,
-    fronted: EdgeRouter,
+    dispatcher: Arc<Dispatcher>,
     settings: Settings,
     metrics: &Metrics,
     shutdown: Shutdown,
 ) {
-    run_accept_loop(listener, fronted, settings, metrics, shutdown).await;
+    run_accept_loop(listener, dispatcher, settings, metrics, shutdown).await;
 }
 
 /// Source of connections; a test has one that fails.
@@ -68,7 +68,7 @@ impl Listener for TcpListener {
 
 pub(super) async fn run_accept_loop(
     door: impl Listener,
-    fronted: EdgeRouter,
+    dispatcher: Arc<Dispatcher>,
     settings: Settings,
     metrics: &Metrics,
     shutdown: Shutdown,
@@ -81,8 +81,8 @@ pub(super) async fn run_accept_loop(
     let kept = ConnectionSlots::new(most, of_one, Gauge::default());
     let refuser = OverloadResponder::new();
     let grace = settings.grace;
-    let health = Arc::new(ConnectionServer::for_health(fronted.clone(), &settings));
-    let counter = Arc::new(ConnectionServer::new(fronted, settings));
+    let health = Arc::new(ConnectionServer::for_health(dispatcher.clone(), &settings));
+    let counter = Arc::new(ConnectionServer::new(dispatcher, settings));
     let (stop, stopping) = watch::channel(false);
     let mut pause = ACCEPT_BACKOFF_MIN;
     loop {

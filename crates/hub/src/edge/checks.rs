@@ -3,13 +3,15 @@
 use std::net::SocketAddr;
 
 use axum::extract::ConnectInfo;
-use http::{HeaderName, HeaderValue, Method, Request, Version, header};
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method, Version, header};
 use hyper::body::Body as HttpBody;
+use rialto_protocols::adapter::{AllowedOrigins, EdgeError, RateClass};
 
 use super::connection::AmbiguousLength;
 use super::cors;
-use super::layer::EdgeLayer;
-use super::path_policy::{AllowedOrigins, EdgeError, RateClass, RequestClass};
+use super::dispatcher::Dispatcher;
+use super::operation_table::RequestClass;
 use super::peer::Peer;
 use super::rate_limits::CallerIdentity;
 
@@ -24,78 +26,71 @@ pub enum CheckResult {
     Preflight(Method),
 }
 
-impl EdgeLayer {
+impl Dispatcher {
     /// Checks access first, then form, then rate: a request that is refused anyway does not count
     /// against the rate limits.
-    pub(super) fn check_request<B: HttpBody>(
+    pub(super) fn check_request(
         &self,
-        request: &Request<B>,
+        request: &Parts,
+        body: &impl HttpBody,
         class: RequestClass,
         caller: CallerIdentity,
     ) -> Result<CheckResult, EdgeError> {
         let host = host_of(request)?;
-        let target = request.uri().authority().map(|authority| authority.as_str());
+        let target = request.uri.authority().map(|authority| authority.as_str());
         if !self.hosts.accepts_host(host)
             || !target.is_none_or(|name| self.hosts.accepts_host(name))
         {
             return Err(EdgeError::WrongHost);
         }
-        let path = request.uri().path();
         if let Some(method) = cors::preflight_method(request)
-            && self.is_open_to_any_page(request, self.policy.classify(&method, path).origins)
+            && let route = self.operations.find(&method, request.uri.path())
+            && self.is_open_to_any_page(request, route.class(&method).origins)
         {
             return Ok(CheckResult::Preflight(method));
         }
         if !self.is_open_to_any_page(request, class.origins) && !self.is_own_page(request, host) {
             return Err(EdgeError::ForeignOrigin);
         }
-        if request.extensions().get::<AmbiguousLength>().is_some() {
+        if request.extensions.get::<AmbiguousLength>().is_some() {
             let what = "it has both Content-Length and Transfer-Encoding";
             return Err(EdgeError::Malformed { what });
         }
-        let headers = request.headers();
+        let headers = &request.headers;
         let plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
         if !headers.get_all(header::CONTENT_ENCODING).iter().all(plain) {
             return Err(EdgeError::EncodedBody);
         }
-        let limit = self.policy.body_limit(path);
-        if request.body().size_hint().lower() > limit as u64 {
+        let limit = class.body_limit;
+        if body.size_hint().lower() > limit as u64 {
             return Err(EdgeError::TooLarge { limit });
         }
         // Health checks are allowed even for a caller that has read too much.
-        if !self.policy.is_health_check(request.method(), path) {
-            self.limits.check(class.rate, caller)?;
+        if let Some(rate) = class.rate.filter(|_| !class.is_health_check) {
+            self.limits.check(rate, caller)?;
         }
         Ok(CheckResult::Pass)
     }
 
     /// The identity a request is counted under. The key is looked up only where it makes a
     /// difference.
-    pub(super) fn identify_caller<B>(
+    pub(super) fn identify_caller(
         &self,
-        request: &mut Request<B>,
-        kind: RateClass,
+        request: &mut Parts,
+        rate: Option<RateClass>,
     ) -> CallerIdentity {
         let peer = peer_of(request);
-        if !matches!(kind, RateClass::Read | RateClass::Write) {
-            return CallerIdentity { principal: None, peer };
-        }
-        let mut extensions = std::mem::take(request.extensions_mut());
-        let principal = self.policy.find_principal(request.headers(), &mut extensions);
-        *request.extensions_mut() = extensions;
+        let by_address = matches!(rate, Some(RateClass::Register | RateClass::Signed));
+        let principal = if by_address { None } else { (self.principals)(request) };
         CallerIdentity { principal, peer }
     }
 
     /// Whether any page may read the response, whatever its origin.
-    pub(super) fn is_open_to_any_page<B>(
-        &self,
-        request: &Request<B>,
-        pages: AllowedOrigins,
-    ) -> bool {
-        match pages {
+    pub(super) fn is_open_to_any_page(&self, request: &Parts, origins: AllowedOrigins) -> bool {
+        match origins {
             AllowedOrigins::Any => true,
             AllowedOrigins::AnyIfPublished => host_of(request).is_ok_and(|host| {
-                let named = request.headers().contains_key(header::ORIGIN);
+                let named = request.headers.contains_key(header::ORIGIN);
                 self.hosts.is_public_host(host) || named && self.is_own_page(request, host)
             }),
             AllowedOrigins::Own => false,
@@ -104,8 +99,8 @@ impl EdgeLayer {
 
     /// Only browsers send these headers. For images, scripts and links they omit `Origin`, but
     /// `Sec-Fetch-Site` still says that the request comes from another site.
-    fn is_own_page<B>(&self, request: &Request<B>, host: &str) -> bool {
-        let headers = request.headers();
+    fn is_own_page(&self, request: &Parts, host: &str) -> bool {
+        let headers = &request.headers;
         let mut origins = headers.get_all(header::ORIGIN).iter().peekable();
         if origins.peek().is_none() {
             let own = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
@@ -118,12 +113,12 @@ impl EdgeLayer {
 }
 
 /// RFC 9112 section 3.2: exactly one `Host`; only an HTTP/1.0 request may have none.
-fn host_of<B>(request: &Request<B>) -> Result<&str, EdgeError> {
+fn host_of(request: &Parts) -> Result<&str, EdgeError> {
     let malformed = |what| EdgeError::Malformed { what };
-    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let mut hosts = request.headers.get_all(header::HOST).iter();
     match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().map_err(|_| malformed("its Host is not valid text")),
-        (None, _) if request.version() == Version::HTTP_10 => Ok(""),
+        (None, _) if request.version == Version::HTTP_10 => Ok(""),
         (None, _) => Err(malformed("it has no Host")),
         (Some(_), Some(_)) => Err(malformed("it has more than one Host")),
     }
@@ -131,8 +126,8 @@ fn host_of<B>(request: &Request<B>) -> Result<&str, EdgeError> {
 
 /// The address of the caller. It is unknown only without the accept loop, as in tests; all such
 /// callers count as one.
-pub(super) fn peer_of<B>(request: &Request<B>) -> Peer {
-    let connected = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    let nobody = SocketAddr::from(([0, 0, 0, 0], 0));
-    Peer::from(connected.map_or(nobody, |ConnectInfo(address)| *address))
+pub(super) fn peer_of(request: &Parts) -> Peer {
+    let connected = request.extensions.get::<ConnectInfo<SocketAddr>>();
+    let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+    Peer::from(connected.map_or(unknown, |ConnectInfo(address)| *address))
 }

@@ -17,14 +17,13 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::sleep;
-use tower::Service;
 use tracing::debug;
 
 use super::bodies::{RequestBody, ResponseBody, UnreadBody};
 use super::connection_state::{ConnectionPhase, ConnectionState, HEAD_BYTES_MAX};
+use super::dispatcher::Dispatcher;
 use super::framing::has_content_length;
 use super::idle_timer::IdleTimer;
-use super::layer::EdgeRouter;
 use super::settings::Settings;
 use super::slots::ConnectionSlot;
 use super::socket::ConnectionSocket;
@@ -40,31 +39,31 @@ pub struct AmbiguousLength;
 pub struct ConnectionServer {
     pub settings: Settings,
     http: http1::Builder,
-    router: EdgeRouter,
+    dispatcher: Arc<Dispatcher>,
     health_only: bool,
 }
 
 impl ConnectionServer {
-    pub fn new(fronted: EdgeRouter, settings: Settings) -> Self {
+    pub fn new(dispatcher: Arc<Dispatcher>, settings: Settings) -> Self {
         let mut http = http1::Builder::new();
         // The number of headers stays at hyper's default of 100: setting even the same number would
         // move them off the stack. Its header timer is off because `IdleTimer` can tell waiting
         // from sending.
         http.max_header_size(HEAD_BYTES_MAX).max_buf_size(BUFFER_MAX).header_read_timeout(None);
-        Self { settings, http, router: fronted, health_only: false }
+        Self { settings, http, dispatcher, health_only: false }
     }
 
     /// Serves health checks only, one request per connection.
-    pub fn for_health(fronted: EdgeRouter, settings: &Settings) -> Self {
-        let mut counter = Self::new(fronted, settings.for_health());
+    pub fn for_health(dispatcher: Arc<Dispatcher>, settings: &Settings) -> Self {
+        let mut counter = Self::new(dispatcher, settings.for_health());
         counter.http.keep_alive(false);
         counter.health_only = true;
         counter
     }
 
     fn accepts_request<B>(&self, request: &Request<B>) -> bool {
-        let policy = &self.router.front.policy;
-        !self.health_only || policy.is_health_check(request.method(), request.uri().path())
+        let route = || self.dispatcher.operations.find(request.method(), request.uri().path());
+        !self.health_only || route().class(request.method()).is_health_check
     }
 }
 
@@ -118,14 +117,14 @@ fn answer_request(
     peer: SocketAddr,
     connection_state: &Arc<ConnectionState>,
 ) -> impl Future<Output = Result<http::Response<ResponseBody>, Infallible>> + use<> {
-    let fronted = &counter.router;
+    let dispatcher = &counter.dispatcher;
     connection_state.enter_phase(ConnectionPhase::Responding);
     request.extensions_mut().insert(ConnectInfo(peer));
     let head = connection_state.take_head();
     if request.headers().contains_key(header::TRANSFER_ENCODING) && has_content_length(&head) {
         request.extensions_mut().insert(AmbiguousLength);
     }
-    if let Some(path) = fronted.front.policy.normalized_path(request.uri().path())
+    if let Some(path) = dispatcher.operations.normalized_path(request.uri().path())
         && let Some(uri) = with_path(request.uri(), &path)
     {
         *request.uri_mut() = uri;
@@ -136,16 +135,13 @@ fn answer_request(
     let request =
         request.map(|body| RequestBody::new(body, Arc::clone(connection_state), unread.clone()));
     let response = if !counter.accepts_request(&request) {
-        Either::Left(ready(Ok(fronted.front.refuse_non_health(&request))))
+        Either::Left(ready(dispatcher.refuse_non_health(&request)))
     } else {
-        Either::Right(match fronted.front.fast_route(&request) {
-            Some(express) => Either::Left(fronted.front.clone().serve_fast_route(express, request)),
-            None => Either::Right(fronted.router.clone().call(request)),
-        })
+        Either::Right(dispatcher.clone().serve(request))
     };
     let connection_state = Arc::clone(connection_state);
     async move {
-        let (mut head, body) = response.await?.into_parts();
+        let (mut head, body) = response.await.into_parts();
         let given_up =
             matches!(head.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT);
         // Tells the client that the connection closes; otherwise it would send its next request on

@@ -6,18 +6,19 @@ use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD,
 };
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
 const ANY: HeaderValue = HeaderValue::from_static("*");
 /// Seconds a browser may cache a preflight response.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
 /// The method a CORS preflight asks about.
-pub fn preflight_method<B>(request: &Request<B>) -> Option<Method> {
-    if request.method() != Method::OPTIONS {
+pub fn preflight_method(request: &Parts) -> Option<Method> {
+    if request.method != Method::OPTIONS {
         return None;
     }
-    let method = request.headers().get(ACCESS_CONTROL_REQUEST_METHOD)?;
+    let method = request.headers.get(ACCESS_CONTROL_REQUEST_METHOD)?;
     Method::from_bytes(method.as_bytes()).ok()
 }
 

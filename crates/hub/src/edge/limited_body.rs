@@ -1,22 +1,17 @@
 //! A request body with limits on size and rate.
 //!
-//! A handler that reads it sees an ordinary error. The cause is also kept outside the body, so that
-//! the edge can return it in the protocol's format whatever the handler made of it.
+//! Reading it fails with the error that the API then puts into its own format.
 
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use rialto_protocols::adapter::EdgeError;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::body_rate::{BodyRate, BodyRateLimits};
 use super::idle_timer::poll_deadline;
-use super::path_policy::EdgeError;
-
-/// The error of a body, once it has failed.
-pub type BodyErrorCell = Arc<OnceLock<EdgeError>>;
 
 /// A body with limits.
 pub struct LimitedBody<B> {
@@ -27,15 +22,14 @@ pub struct LimitedBody<B> {
     pace: BodyRate,
     /// Created on demand: most bodies arrive together with their head and never need it.
     timer: Option<Pin<Box<Sleep>>>,
-    error: BodyErrorCell,
+    error: Option<EdgeError>,
 }
 
 impl<B: HttpBody<Data = Bytes> + Unpin> LimitedBody<B> {
-    /// At most `limit` bytes, no slower than `tempo` allows.
-    pub fn new(body: B, limit: usize, tempo: BodyRateLimits) -> (Self, BodyErrorCell) {
-        let (fate, pace) = (BodyErrorCell::default(), BodyRate::new(tempo));
-        let body = Some(body);
-        (Self { body, limit, read: 0, pace, timer: None, error: Arc::clone(&fate) }, fate)
+    /// At most `limit` bytes, no slower than `rates` allow.
+    pub fn new(body: B, limit: usize, rates: BodyRateLimits) -> Self {
+        let (body, pace) = (Some(body), BodyRate::new(rates));
+        Self { body, limit, read: 0, pace, timer: None, error: None }
     }
 
     fn next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, EdgeError>>> {
@@ -77,12 +71,12 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for LimitedBody<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, EdgeError>>> {
-        if let Some(edge_error) = self.error.get() {
-            return Poll::Ready(Some(Err(*edge_error)));
+        if let Some(error) = self.error {
+            return Poll::Ready(Some(Err(error)));
         }
         let next = self.next(context);
-        if let Poll::Ready(Some(Err(edge_error))) = next {
-            let _ = self.error.set(edge_error);
+        if let Poll::Ready(Some(Err(error))) = next {
+            self.error = Some(error);
             self.body = None;
         }
         next
@@ -120,25 +114,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_may_be_as_large_as_the_limit_and_no_larger() {
-        let (intake, fate) = LimitedBody::new(parts(2), 8, LONG);
-        assert_eq!(intake.collect().await.map(|body| body.to_bytes().len()), Ok(8));
-        assert_eq!(fate.get(), None);
+        let body = LimitedBody::new(parts(2), 8, LONG);
+        assert_eq!(body.collect().await.map(|body| body.to_bytes().len()), Ok(8));
 
-        let (intake, fate) = LimitedBody::new(parts(3), 8, LONG);
-        assert_eq!(intake.collect().await.err(), Some(EdgeError::TooLarge { limit: 8 }));
-        assert_eq!(fate.get(), Some(&EdgeError::TooLarge { limit: 8 }));
+        let body = LimitedBody::new(parts(3), 8, LONG);
+        assert_eq!(body.collect().await.err(), Some(EdgeError::TooLarge { limit: 8 }));
     }
 
     #[tokio::test]
     async fn a_body_that_does_not_come_is_given_up() {
         let never = Body::from_stream(stream::pending::<Result<Bytes, Infallible>>());
-        let (intake, fate) = LimitedBody::new(
+        let body = LimitedBody::new(
             never,
             8,
             BodyRateLimits { total_timeout: Duration::from_millis(20), ..LONG },
         );
-        assert_eq!(intake.collect().await.err(), Some(EdgeError::TooSlow));
-        assert_eq!(fate.get(), Some(&EdgeError::TooSlow));
+        assert_eq!(body.collect().await.err(), Some(EdgeError::TooSlow));
     }
 
     #[tokio::test]
@@ -150,20 +141,18 @@ mod tests {
             });
         let (grace, least) = (Duration::from_millis(50), NonZeroU32::new(1_000_000));
         let dripping = Body::from_stream(dripping);
-        let (intake, fate) = LimitedBody::new(
+        let body = LimitedBody::new(
             dripping,
             usize::MAX,
             BodyRateLimits { grace, min_bytes_per_second: least, ..LONG },
         );
-        assert_eq!(intake.collect().await.err(), Some(EdgeError::TooSlow));
-        assert_eq!(fate.get(), Some(&EdgeError::TooSlow));
+        assert_eq!(body.collect().await.err(), Some(EdgeError::TooSlow));
     }
 
     #[tokio::test]
     async fn a_broken_body_is_malformed() {
         let broken = stream::iter([Err::<Bytes, _>(std::io::Error::other("cut"))]);
-        let (intake, fate) = LimitedBody::new(Body::from_stream(broken), 8, LONG);
-        assert!(intake.collect().await.is_err());
-        assert!(matches!(fate.get(), Some(EdgeError::Malformed { .. })));
+        let body = LimitedBody::new(Body::from_stream(broken), 8, LONG);
+        assert!(matches!(body.collect().await, Err(EdgeError::Malformed { .. })));
     }
 }

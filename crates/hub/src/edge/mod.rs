@@ -1,11 +1,12 @@
 //! The edge: handles every connection and request before any protocol sees it.
 //!
-//! `accept` takes connections and closes those that cost too much. `layer` checks each request and
-//! completes each response. Only the [`PathPolicy`] knows what a path means and how its errors look.
+//! `accept` takes connections and closes those that cost too much. The [`Dispatcher`] checks each
+//! request, calls its operation and completes each response. Only the [`OperationTable`] knows what
+//! a path means and how its errors look.
 //!
 //! ```text
 //! accept → slots → connection (socket, bodies, connection_state, idle_timer)
-//!   → layer (hosts, rate_limits, limited_body, body_rate) → fast_path or router
+//!   → dispatcher (operation_table, checks, hosts, rate_limits, limited_body, body_rate) → handler
 //! ```
 
 mod accept;
@@ -15,14 +16,13 @@ mod checks;
 mod connection;
 mod connection_state;
 mod cors;
-mod fast_path;
+mod dispatcher;
 mod framing;
 mod hosts;
 mod idle_timer;
-mod layer;
 mod limited_body;
+mod operation_table;
 mod overload;
-mod path_policy;
 mod peer;
 mod rate_limits;
 mod rate_store;
@@ -39,11 +39,10 @@ mod tests;
 
 pub use accept::{bind, serve};
 pub use body_rate::BodyRateLimits;
-pub use fast_path::{BodyFuture, FastRoute, ResponseFuture};
+pub use dispatcher::{Dispatcher, PrincipalLookup};
 pub use hosts::HostPolicy;
-pub use layer::{EdgeLayer, EdgeRouter};
-pub use path_policy::{AllowedOrigins, EdgeError, PathPolicy, Principal, RateClass, RequestClass};
-pub use rate_limits::RateLimits;
+pub use operation_table::{OperationClash, OperationTable, UnrecognizedBody};
+pub use rate_limits::{Principal, RateLimits};
 pub use request_id::{IdSource, RequestId};
 pub use settings::Settings;
 pub use trace::TraceParent;

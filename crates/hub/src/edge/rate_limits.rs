@@ -10,8 +10,8 @@ use governor::clock::{Clock, DefaultClock};
 use governor::middleware::NoOpMiddleware;
 use governor::{Quota, RateLimiter};
 use parking_lot::RwLock;
+use rialto_protocols::adapter::{EdgeError, RateClass};
 
-use super::path_policy::{EdgeError, Principal, RateClass};
 use super::peer::Peer;
 use super::rate_store::BoundedRateStore;
 use super::read_rate::{ReadCost, ReadRate};
@@ -56,6 +56,14 @@ struct PerMinute {
     writes: Option<NonZeroU32>,
     read_bytes: Option<NonZeroU32>,
     wrong_keys: Option<NonZeroU32>,
+}
+
+/// A caller whose credential was checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Principal {
+    /// An agent, by its number.
+    Agent(u64),
+    Operator,
 }
 
 /// The identity a caller is counted under: the principal of its credential, so that neither another

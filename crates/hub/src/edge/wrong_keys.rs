@@ -6,11 +6,13 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use axum::body::Body;
-use http::{Request, Response, StatusCode, Uri, header};
+use http::request::Parts;
+use http::{Response, StatusCode, header};
+use rialto_protocols::adapter::Api;
 use tracing::info;
 
 use super::checks::peer_of;
-use super::layer::EdgeLayer;
+use super::dispatcher::{Dispatcher, error_response};
 use super::peer::Peer;
 use crate::telemetry::RouteLabel;
 
@@ -20,29 +22,30 @@ pub struct CredentialSender(Peer);
 
 impl CredentialSender {
     /// `None` if the request has no credential.
-    pub fn from_request<B>(request: &Request<B>) -> Option<Self> {
-        let shows = request.headers().contains_key(header::AUTHORIZATION);
-        shows.then(|| Self(peer_of(request)))
+    pub fn of(request: &Parts) -> Option<Self> {
+        let has_credential = request.headers.contains_key(header::AUTHORIZATION);
+        has_credential.then(|| Self(peer_of(request)))
     }
 }
 
-impl EdgeLayer {
+impl Dispatcher {
     /// Counts a response that rejects a key; past the limit the response is replaced by an error.
     pub(super) fn count_refused_key(
         &self,
-        shower: Option<CredentialSender>,
-        (uri, route): (&Uri, &RouteLabel),
+        sender: Option<CredentialSender>,
+        api: &dyn Api,
+        route: &RouteLabel,
         response: Response<Body>,
     ) -> Response<Body> {
         let refused = response.status() == StatusCode::UNAUTHORIZED;
-        let Some(CredentialSender(peer)) = shower.filter(|_| refused) else { return response };
+        let Some(CredentialSender(peer)) = sender.filter(|_| refused) else { return response };
         let so_far = self.refused_keys.fetch_add(1, Relaxed) + 1;
         if should_log(so_far) {
             info!(route = route.as_str(), so_far, "invalid key refused");
         }
         match self.limits.check_wrong_key(peer) {
             Ok(()) => response,
-            Err(error) => self.error_response(uri, error),
+            Err(error) => error_response(api, error),
         }
     }
 }

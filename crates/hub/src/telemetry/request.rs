@@ -5,7 +5,6 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::MatchedPath;
 use http::{Method, StatusCode};
 use tracing::{debug, info};
 
@@ -28,16 +27,9 @@ pub struct CompletedRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MethodLabel(&'static str);
 
-/// The template of the matched route, such as `/v1/agents/{id}`.
+/// The path template of an operation, such as `/v1/agents/{id}`.
 #[derive(Clone)]
-pub struct RouteLabel(RouteSource);
-
-#[derive(Clone)]
-enum RouteSource {
-    Matched(MatchedPath),
-    Named(Arc<str>),
-    None,
-}
+pub struct RouteLabel(Option<Arc<str>>);
 
 impl CompletedRequest {
     /// Writes the access log line. Log lines cost more than most requests, so at the default level
@@ -69,22 +61,13 @@ impl From<&Method> for MethodLabel {
 
 impl RouteLabel {
     pub fn as_str(&self) -> &str {
-        match &self.0 {
-            RouteSource::Matched(path) => path.as_str(),
-            RouteSource::Named(path) => path,
-            RouteSource::None => ROUTE_NONE,
-        }
-    }
-
-    /// A route that was found without the router.
-    pub fn from_template(path: Arc<str>) -> Self {
-        Self(RouteSource::Named(path))
+        self.0.as_deref().unwrap_or(ROUTE_NONE)
     }
 }
 
-impl From<Option<MatchedPath>> for RouteLabel {
-    fn from(matched: Option<MatchedPath>) -> Self {
-        Self(matched.map_or(RouteSource::None, RouteSource::Matched))
+impl From<Option<Arc<str>>> for RouteLabel {
+    fn from(template: Option<Arc<str>>) -> Self {
+        Self(template)
     }
 }
 

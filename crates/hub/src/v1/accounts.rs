@@ -3,23 +3,26 @@
 use axum::extract::State;
 use rialto_core::owner::Owner;
 use rialto_core::world::World;
+use rialto_protocols::adapter::request::PathParam;
 use rialto_protocols::adapter::{HubContext, naming};
+use rialto_protocols::kit::api_doc::Time;
+use rialto_protocols::kit::raw_json::Number;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
-use super::auth::{AuthenticatedCaller, KeyHolder, PathParam};
+use super::auth::{AuthenticatedCaller, KeyHolder};
 use super::problem::Problem;
 use super::response::{HandlerResult, format_amount, format_time, ok_response};
 
 /// An account as its owner and the operator see it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct AccountView {
     owner: String,
     /// Credits that can be spent now.
-    available: Box<RawValue>,
+    available: Number,
     /// Credits held for jobs in progress.
-    held: Box<RawValue>,
-    opened_at: String,
+    held: Number,
+    opened_at: Time,
 }
 
 impl AccountView {

@@ -1,20 +1,16 @@
 //! Authentication. The caller's identity comes from the key alone, never from a body or path.
 
-use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
-use axum::http::request::Parts;
-use bytes::Bytes;
-use http::header::AUTHORIZATION;
-use http::{Extensions, HeaderMap};
+use axum::extract::FromRequestParts;
+use http::request::Parts;
 use rialto_core::agent::key::KeyHash;
 use rialto_core::id::AgentId;
 use rialto_core::refusal::Refusal;
 use rialto_core::world::World;
-use rialto_engine::keys::{Key, KeyPrefix, parse_bearer};
+use rialto_engine::keys::KeyPrefix;
 use rialto_engine::{Engine, Idempotency};
-use rialto_protocols::adapter::caller::{Caller, KeyRejection};
+use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::caller::{Caller, Credential, KeyRejection};
 use rialto_protocols::adapter::idempotency::RequestIdempotency;
-use rialto_protocols::adapter::{HubContext, body};
 
 use super::problem::Problem;
 
@@ -34,25 +30,20 @@ pub struct VerifiedKey {
 }
 
 impl VerifiedKey {
-    /// Reads the header. `None` without a key, or with a key that can only be used to register
+    /// The key of a request. `None` without a key, or with a key that can only be used to register
     /// again. An invalid key is an error even where no key is needed.
-    pub fn from_headers(
-        engine: &Engine,
-        headers: &HeaderMap,
-        extensions: &Extensions,
-    ) -> Result<Option<Self>, Problem> {
-        let caller = Caller::authenticate(engine, headers, extensions).map_err(|bad| match bad {
+    pub fn of(engine: &Engine, parts: &mut Parts) -> Result<Option<Self>, Problem> {
+        let caller = Caller::authenticate(engine, parts).map_err(|rejection| match rejection {
             KeyRejection::Unknown => Problem::unauthorized(),
             KeyRejection::Suspended => Refusal::Suspended.into(),
         });
-        let who = match caller? {
+        let caller = match caller? {
             Caller::Agent(id) => AuthenticatedCaller::Agent(id),
             Caller::Operator => AuthenticatedCaller::Operator,
             Caller::Anonymous | Caller::FormerAgent(_) => return Ok(None),
         };
-        let header = headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok());
-        let key = header.and_then(parse_bearer).and_then(Key::parse);
-        Ok(key.map(|key| Self { caller: who, key: key.hash(), prefix: key.prefix() }))
+        let key = Credential::of(engine, parts).key;
+        Ok(key.map(|key| Self { caller, key: key.hash, prefix: key.prefix }))
     }
 
     /// Whether the key is still valid and its agent still registered, for open streams.
@@ -102,7 +93,7 @@ impl FromRequestParts<HubContext> for KeyHolder {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &HubContext) -> Result<Self, Problem> {
-        // The middleware has inserted it.
+        // `V1Api` has inserted it.
         let proven = parts.extensions.get::<VerifiedKey>().ok_or_else(Problem::unauthorized)?;
         let once = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
         Ok(Self { key: *proven, idempotency: once })
@@ -147,35 +138,9 @@ impl FromRequestParts<HubContext> for ReadOnlyCaller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &HubContext) -> Result<Self, Problem> {
-        // The middleware has inserted one of them.
+        // `V1Api` has inserted one of them.
         let by_key = parts.extensions.get::<VerifiedKey>().map(|proven| Self(proven.caller));
         let reads = parts.extensions.get::<Self>().copied();
         by_key.or(reads).ok_or_else(Problem::unauthorized)
-    }
-}
-
-/// The variable part of the path.
-pub struct PathParam(pub String);
-
-impl FromRequestParts<HubContext> for PathParam {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, context: &HubContext) -> Result<Self, Problem> {
-        // This fails only for bytes that are not valid text, and no name contains those.
-        let part = Path::<String>::from_request_parts(parts, context).await;
-        part.map(|Path(text)| Self(text)).map_err(|_| Problem::not_found())
-    }
-}
-
-/// The complete body.
-pub struct RawBody(pub Bytes);
-
-impl FromRequest<HubContext> for RawBody {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request<Body>, context: &HubContext) -> Result<Self, Problem> {
-        let (parts, body) = request.into_parts();
-        let body = body::read_body(&parts.headers, body, context.body_limit).await;
-        body.map(Self).map_err(Problem::from)
     }
 }

@@ -6,6 +6,7 @@ use axum::extract::{RawQuery, State};
 use rialto_core::notice::{Delivery, Notice};
 use rialto_engine::delivery::{encoding_protocol, signed_headers};
 use rialto_protocols::adapter::{HubContext, delivery_encoders};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::auth::AgentCaller;
@@ -15,17 +16,28 @@ use super::response::{HandlerResult, ok_response};
 /// The endpoint if none is given. It is never called.
 const DEFAULT_URL: &str = "http://localhost";
 
-#[derive(Serialize)]
-struct DeliveryPreview {
+#[derive(Serialize, JsonSchema)]
+pub struct DeliveryPreview {
     /// `None` if the notice would not be delivered to an endpoint.
     delivery: Option<DeliveryView>,
 }
 
-#[derive(Serialize)]
-struct DeliveryView {
+#[derive(Serialize, JsonSchema)]
+pub struct DeliveryView {
     url: String,
     headers: Vec<(String, String)>,
     body: String,
+}
+
+rialto_protocols::request_members! {
+    /// Which notice to preview.
+    PreviewQuery {
+        /// The endpoint; it is not called.
+        url: Option<String>,
+        /// The position of the notice; by default the first that is not acknowledged.
+        #[schemars(range(min = 1))]
+        position: Option<u64>,
+    }
 }
 
 /// `GET /v1/inbox/delivery`: the notice at `position`, or the first that is not acknowledged, as it
@@ -35,7 +47,7 @@ pub async fn show_delivery(
     by: AgentCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = page::parse_query(raw.as_deref(), &["url", "position"])?;
+    let query = page::parse_query(raw.as_deref(), PreviewQuery::MEMBERS)?;
     let url = query.text("url").unwrap_or(DEFAULT_URL).to_owned();
     let position = query.integer("position", 1..=i64::MAX)?.map(i64::unsigned_abs);
     let acked = context.engine.with_world(|world| world.inbox(by.id).acked);

@@ -66,6 +66,41 @@ static TOO_MANY_KEPT: ProblemKind =
     problem_kind(507, "too_many_kept", "Too many idempotency records");
 static STORE_FULL: ProblemKind = problem_kind(507, "store_full", "The hub's disk is full");
 
+/// All kinds.
+pub static ALL: [&ProblemKind; 31] = [
+    &MALFORMED,
+    &UNAUTHORIZED,
+    &TOO_FEW_CREDITS,
+    &BUDGET_TOO_LOW,
+    &FORBIDDEN,
+    &SUSPENDED,
+    &NOT_FOUND,
+    &NO_SUCH_OWNER,
+    &METHOD_NOT_ALLOWED,
+    &TOO_SLOW,
+    &ID_TAKEN,
+    &OWNER_TAKEN,
+    &WRONG_STATE,
+    &STILL_RUNNING,
+    &OTHER_INSTANCE,
+    &UNREGISTERED,
+    &TOO_LARGE,
+    &ENCODED,
+    &WRONG_HOST,
+    &NO_SUCH_SKILL,
+    &SKILL_NOT_OFFERED,
+    &REFUSED,
+    &OTHER_CONTENT,
+    &RATE_LIMITED,
+    &INBOX_FULL,
+    &INTERNAL,
+    &UNAVAILABLE,
+    &AGENT_UNAVAILABLE,
+    &MEMORY_FULL,
+    &TOO_MANY_KEPT,
+    &STORE_FULL,
+];
+
 /// Failures of the engine.
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {

@@ -4,6 +4,24 @@ use std::borrow::Cow;
 
 use rialto_protocols::adapter::api_protocol;
 
+pub const CREDITS: &str = r#"{"owner":"acme","amount":100.00}"#;
+pub const KEY: &str = r#"{"retire_others":true}"#;
+pub const ACK: &str = r#"{"up_to":17}"#;
+pub const MESSAGE: &str =
+    r#"{"to":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f","body":{"text":"hello"}}"#;
+pub const RESULT: &str = r#"{"epoch":1,"ok":true,"output":{"sum":3},"took_ms":12,"cost":0.04}"#;
+pub const DECLINE: &str = r#"{"epoch":1,"reason":"too much to do"}"#;
+pub const CANCEL: &str = r#"{"reason":"no longer needed"}"#;
+pub const JOB: &str =
+    r#"{"skill":"analyze_text","input":{"text":"hello"},"budget":0.10,"select":"best"}"#;
+pub const OFFER: &str = r#"{"price":0.04,"valid_for":"60s"}"#;
+pub const ACCEPT: &str = r#"{"agent":7,"price":0.04}"#;
+pub const PROGRESS: &str = r#"{"epoch":1,"fraction":0.5,"text":"half done"}"#;
+pub const PART: &str = r#"{"epoch":1,"artifact":{"page":1},"append":false}"#;
+pub const QUESTION: &str = r#"{"epoch":1,"text":"Which city?","schema":{"type":"object"}}"#;
+pub const ANSWER: &str = r#"{"question":1,"text":"Lugano"}"#;
+pub const STATUS: &str = r#"{"status":"online"}"#;
+
 /// JSON text with a valid value of the field, if there is an example.
 pub fn example_for(field: &str) -> Option<Cow<'static, str>> {
     let protocol = || api_protocol().id();
@@ -13,30 +31,24 @@ pub fn example_for(field: &str) -> Option<Cow<'static, str>> {
             let agent = "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f";
             return Some(format!(r#""/v1/agents/{}:{agent}""#, protocol()).into());
         }
-        "/owner" | "/amount" => r#"{"owner":"acme","amount":100.00}"#,
+        "/owner" | "/amount" => CREDITS,
         "/create" => r#"{"owner":"acme","amount":100.00,"create":true}"#,
-        "/retire_others" => r#"{"retire_others":true}"#,
-        "/up_to" => r#"{"up_to":17}"#,
-        "/to" | "/body" => {
-            r#"{"to":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f","body":{"text":"hello"}}"#
-        }
-        "/ok" | "/output" | "/took_ms" | "/cost" => {
-            r#"{"epoch":1,"ok":true,"output":{"sum":3},"took_ms":12,"cost":0.04}"#
-        }
+        "/retire_others" => KEY,
+        "/up_to" => ACK,
+        "/to" | "/body" => MESSAGE,
+        "/ok" | "/output" | "/took_ms" | "/cost" => RESULT,
         "/code" | "/message" | "/cause" => {
             r#"{"epoch":1,"ok":false,"code":"EXECUTION_ERROR","message":"out of memory","cause":"execution"}"#
         }
-        "/fraction" | "/text" => r#"{"epoch":1,"fraction":0.5,"text":"half done"}"#,
-        "/artifact" | "/append" => r#"{"epoch":1,"artifact":{"page":1},"append":false}"#,
-        "/schema" => r#"{"epoch":1,"text":"Which city?","schema":{"type":"object"}}"#,
-        "/question" => r#"{"question":1,"text":"Lugano"}"#,
-        "/epoch" | "/reason" => r#"{"epoch":1,"reason":"too much to do"}"#,
-        "/id" | "/skill" | "/input" | "/budget" | "/callback" | "/deadline" | "/select" => {
-            r#"{"skill":"analyze_text","input":{"text":"hello"},"budget":0.10,"select":"best"}"#
-        }
-        "/price" | "/valid_for" => r#"{"price":0.04,"valid_for":"60s"}"#,
+        "/fraction" | "/text" => PROGRESS,
+        "/artifact" | "/append" => PART,
+        "/schema" => QUESTION,
+        "/question" => ANSWER,
+        "/epoch" | "/reason" => DECLINE,
+        "/id" | "/skill" | "/input" | "/budget" | "/callback" | "/deadline" | "/select" => JOB,
+        "/price" | "/valid_for" => OFFER,
         "/agent" => r#"{"agent":7}"#,
-        "/offer" => r#"{"agent":7,"price":0.04}"#,
+        "/offer" => ACCEPT,
         "?instance" => r#""/v1/work?instance=worker-1""#,
         "?owner" => r#""/v1/ledger?owner=acme""#,
         "?wait" => r#""?wait=30""#,

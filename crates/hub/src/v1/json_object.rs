@@ -15,12 +15,12 @@ impl JsonObject {
         }
         self
     }
+}
 
-    /// The object on one line. Outside strings, line breaks are only white space.
-    pub fn to_line(&self) -> String {
-        let text = serde_json::to_string(self).unwrap_or_default();
-        if text.contains(['\n', '\r']) { text.replace(['\n', '\r'], " ") } else { text }
-    }
+/// JSON on one line. Outside strings, line breaks are only white space.
+pub fn to_line(json: &impl Serialize) -> String {
+    let text = serde_json::to_string(json).unwrap_or_default();
+    if text.contains(['\n', '\r']) { text.replace(['\n', '\r'], " ") } else { text }
 }
 
 impl Serialize for JsonObject {
@@ -41,13 +41,13 @@ mod tests {
     #[test]
     fn members_keep_their_order_and_their_digits() {
         let members = JsonObject::default().with("b", 1).with("a", raw_json::verbatim("1.10"));
-        assert_eq!(members.to_line(), r#"{"b":1,"a":1.10}"#);
+        assert_eq!(to_line(&members), r#"{"b":1,"a":1.10}"#);
     }
 
     #[test]
     fn whatever_was_sent_becomes_one_line() {
         let sent = raw_json::verbatim("{\n\t\"a\" :\r\n \"x\\ny\"}");
-        let line = JsonObject::default().with("body", sent).to_line();
+        let line = to_line(&JsonObject::default().with("body", sent));
         assert_eq!(line, "{\"body\":{ \t\"a\" :   \"x\\ny\"}}");
         let read: serde_json::Value = serde_json::from_str(&line).expect("still JSON");
         assert_eq!(read["body"]["a"], "x\ny");

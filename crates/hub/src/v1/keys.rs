@@ -5,18 +5,20 @@ use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
 use rialto_engine::keys::Key;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::kit::api_doc::Time;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::auth::AgentCaller;
 use super::response::{HandlerResult, format_time, ok_response};
 
-#[derive(Serialize)]
-struct RotateKeyResponse {
+#[derive(Serialize, JsonSchema)]
+pub struct RotateKeyResponse {
     /// Shown once; the saved answer of a repeated request omits it.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
     /// When the last of the other keys expires.
-    others_until: Option<String>,
+    others_until: Option<Time>,
 }
 
 /// `POST /v1/keys/rotate`: issues a new key now. The other keys expire later, so that a running
@@ -34,8 +36,8 @@ pub async fn rotate_key(State(context): State<HubContext>, by: AgentCaller) -> H
     Ok(ok_response(&RotateKeyResponse { key: fresh, others_until: until }))
 }
 
-#[derive(Serialize)]
-struct RevokeKeysResponse {
+#[derive(Serialize, JsonSchema)]
+pub struct RevokeKeysResponse {
     revoked: bool,
 }
 

@@ -7,8 +7,10 @@ use rialto_core::world::World;
 use rialto_engine::store::{PageQuery as StorePage, Row};
 use rialto_engine::{Engine, Failure};
 use rialto_protocols::adapter::{HubContext, naming};
+use rialto_protocols::kit::api_doc::Time;
+use rialto_protocols::kit::raw_json::Number;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::accounts::can_view_account;
@@ -17,26 +19,33 @@ use super::page::{self, Cursor, Page};
 use super::problem::Problem;
 use super::public_ids::PublicIds;
 use super::response::{HandlerResult, format_amount, format_time, ok_response};
+use crate::v1::params::{PageCursor, PageLimit};
 
 /// The list's tag in cursors.
 const ENTRY_LIST: char = 'g';
 
+rialto_protocols::words! {
+    /// What moved credits.
+    EntryKindName: "grant" | "burn" | "transfer" | "hold" | "capture" | "release"
+}
+
 /// One ledger entry.
-#[derive(Serialize)]
-struct EntryView {
+#[derive(Serialize, JsonSchema)]
+pub struct EntryView {
     id: u64,
-    at: String,
+    at: Time,
+    #[schemars(with = "EntryKindName")]
     kind: &'static str,
     from: PocketView,
     to: PocketView,
-    amount: Box<RawValue>,
+    amount: Number,
     job: Option<Uuid>,
     /// The payer's own id for the payment.
     transfer: Option<String>,
 }
 
-#[derive(Serialize)]
-struct PocketView {
+#[derive(Serialize, JsonSchema)]
+pub struct PocketView {
     owner: String,
     held: bool,
 }
@@ -47,13 +56,23 @@ struct EntrySlice {
     next: Option<u64>,
 }
 
+rialto_protocols::request_members! {
+    /// Which ledger entries to list.
+    LedgerQuery {
+        /// The owner whose entries to list; by default the caller's, and all for the operator.
+        owner: Option<String>,
+        limit: Option<PageLimit>,
+        cursor: Option<PageCursor>,
+    }
+}
+
 /// `GET /v1/ledger`: the caller's own entries; for the operator all, or those of one owner.
 pub async fn list_entries(
     State(context): State<HubContext>,
     known: KeyHolder,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = page::parse_query(raw.as_deref(), &["owner", "limit", "cursor"])?;
+    let query = page::parse_query(raw.as_deref(), LedgerQuery::MEMBERS)?;
     let limit = page::parse_limit(&query)?;
     let from = page::parse_cursor(&query, ENTRY_LIST)?.map(|[from]| EntryId(from));
     let whose = context

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use rialto_core::message::inbox::Inbox;
 use rialto_protocols::adapter::HubContext;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::accounts::AccountView;
@@ -11,8 +12,8 @@ use super::auth::AgentCaller;
 use super::problem::Problem;
 use super::response::{HandlerResult, ok_response};
 
-#[derive(Serialize)]
-struct MeView {
+#[derive(Serialize, JsonSchema)]
+pub struct MeView {
     agent: AgentView,
     account: AccountView,
     inbox: InboxView,
@@ -20,7 +21,7 @@ struct MeView {
 }
 
 /// Positions of an inbox.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct InboxView {
     head: u64,
     acked: u64,

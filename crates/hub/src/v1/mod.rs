@@ -9,6 +9,7 @@
 mod accounts;
 mod agent_names;
 mod agents;
+mod api;
 mod auth;
 mod delivery_preview;
 mod errors;
@@ -21,11 +22,11 @@ mod keys;
 mod ledger;
 mod me;
 mod messages;
-mod middleware;
 mod notices;
 mod operations;
 mod operator;
 pub mod page;
+mod params;
 mod presence;
 pub mod problem;
 mod public_ids;
@@ -37,15 +38,7 @@ mod wait;
 mod webhooks;
 mod work;
 
-use axum::{Extension, Router};
-use rialto_protocols::adapter::{HubContext, operation};
-
+pub use api::V1Api;
 pub use events::HistoryReader;
 pub use operations::operations;
-
-/// Builds the router from the operations.
-pub fn build_router(context: &HubContext) -> Router {
-    let routes = operation::build_router(operations().into_iter(), context.clone())
-        .layer(Extension(work::Instances::default()));
-    middleware::wrap(routes, context)
-}
+pub use problem::errors;

@@ -3,18 +3,59 @@
 use rialto_core::id::AgentId;
 use rialto_core::notice::{Notice, NoticeKind};
 use rialto_engine::{Engine, Failure};
+use rialto_protocols::kit::api_doc::{Nullable, Time};
 use rialto_protocols::kit::raw_json;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
 
-use super::jobs::progress::report_members;
-use super::json_object::JsonObject;
+use super::jobs::progress::ReportView;
 use super::public_ids::PublicIds;
 use super::response::format_time;
 
 /// One notice, ready to be sent.
+#[derive(Serialize, JsonSchema)]
 pub struct NoticeView {
     pub position: u64,
+    #[schemars(with = "NoticeName")]
     pub kind: &'static str,
-    pub members: JsonObject,
+    at: Time,
+    /// The job it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Nullable<Uuid>")]
+    job: Option<Option<Uuid>>,
+    /// The number of the assignment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    epoch: Option<u32>,
+    /// When an approval or an answer must be there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<Time>,
+    /// When offers must be there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    closes: Option<Time>,
+    /// The sender of a message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Nullable<u64>")]
+    from: Option<Option<u64>>,
+    /// The message: any JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<Box<RawValue>>,
+    /// The id of an offer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offer: Option<u32>,
+    /// The number of a question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<u32>,
+    #[serde(flatten)]
+    report: Option<ReportView>,
+}
+
+rialto_protocols::words! {
+    /// What a notice is about.
+    NoticeName: "assigned" | "approval_wanted" | "accepted" | "ended" | "taken_back" | "queued"
+        | "offers_wanted" | "offered" | "price_taken" | "offer_closed" | "progress"
+        | "input_requested" | "input_provided" | "message"
 }
 
 /// Notices of an inbox after a position, oldest first.
@@ -32,46 +73,48 @@ pub async fn load_after(
 
 impl NoticeView {
     fn of(notice: &Notice, refs: &PublicIds) -> Self {
-        let kind = kind_name(&notice.news);
-        let members = JsonObject::default()
-            .with("position", notice.position)
-            .with("kind", kind)
-            .with("at", format_time(notice.at));
-        let members = match notice.news.job() {
-            Some(id) => members.with("job", refs.job(id)),
-            None => members,
+        let mut view = Self {
+            position: notice.position,
+            kind: kind_name(&notice.news),
+            at: format_time(notice.at),
+            job: notice.news.job().map(|id| refs.job(id)),
+            epoch: None,
+            until: None,
+            closes: None,
+            from: None,
+            body: None,
+            offer: None,
+            question: None,
+            report: None,
         };
-        let members = match &notice.news {
+        match &notice.news {
             NoticeKind::Assigned { epoch, .. } | NoticeKind::Unassigned { epoch, .. } => {
-                members.with("epoch", epoch)
+                view.epoch = Some(*epoch);
             }
-            NoticeKind::ApprovalRequested { until, .. } => {
-                members.with("until", format_time(*until))
-            }
-            NoticeKind::OfferRequested { closes, .. } => {
-                members.with("closes", format_time(*closes))
-            }
+            NoticeKind::ApprovalRequested { until, .. } => view.until = Some(format_time(*until)),
+            NoticeKind::OfferRequested { closes, .. } => view.closes = Some(format_time(*closes)),
             NoticeKind::Message { from, body, .. } => {
-                members.with("from", from.map(|from| from.0)).with("body", raw_json::verbatim(body))
+                view.from = Some(from.map(|from| from.0));
+                view.body = Some(raw_json::verbatim(body));
             }
             NoticeKind::Progress { report, .. } => {
-                let members = members.with("number", report.number).with("epoch", report.epoch);
-                report_members(members, &report.update)
+                view.epoch = Some(report.epoch);
+                view.report = Some(ReportView::of(report));
             }
             NoticeKind::InputRequested { question, until, .. } => {
-                members.with("question", question).with("until", format_time(*until))
+                view.question = Some(*question);
+                view.until = Some(format_time(*until));
             }
             NoticeKind::InputProvided { epoch, question, .. } => {
-                members.with("epoch", epoch).with("question", question)
+                view.epoch = Some(*epoch);
+                view.question = Some(*question);
             }
             NoticeKind::OfferReceived { place, .. }
             | NoticeKind::PriceAgreed { place, .. }
-            | NoticeKind::OfferLost { place, .. } => members.with("offer", place),
-            NoticeKind::Accepted { .. } | NoticeKind::Ended { .. } | NoticeKind::Queued { .. } => {
-                members
-            }
-        };
-        Self { position: notice.position, kind, members }
+            | NoticeKind::OfferLost { place, .. } => view.offer = Some(*place),
+            NoticeKind::Accepted { .. } | NoticeKind::Ended { .. } | NoticeKind::Queued { .. } => {}
+        }
+        view
     }
 }
 

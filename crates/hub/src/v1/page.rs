@@ -6,11 +6,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rialto_config::suggest::nearest_key;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
+use schemars::JsonSchema;
 use serde::Serialize;
-
-use rialto_config::suggest::nearest_key;
 
 /// Items per page: at most, and by default.
 const LIMIT_MAX: i64 = 200;
@@ -20,7 +20,8 @@ const LIMIT_DEFAULT: i64 = 50;
 const CURSOR_NUMBERS_MAX: usize = 8;
 
 /// One page.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "{T}Page")]
 pub struct Page<T> {
     pub items: Vec<T>,
     pub next_cursor: Option<Cursor>,
@@ -61,6 +62,8 @@ impl Cursor {
         self.position.iter().fold(self.list.to_string(), |text, number| format!("{text}.{number}"))
     }
 }
+
+rialto_protocols::value_schema!(Cursor, {"type": "string"});
 
 impl Serialize for Cursor {
     fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {

@@ -8,8 +8,10 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
+use rialto_protocols::adapter::operation::{self, ErrorInfo};
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::raw_json;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -31,7 +33,8 @@ pub struct Problem {
     pub field: Option<String>,
     /// JSON text with a valid value of the field.
     pub example: Option<Cow<'static, str>>,
-    pub request_id: Option<String>,
+    /// Boxed, so that a problem stays a small error.
+    pub request_id: Option<Box<str>>,
 }
 
 impl Problem {
@@ -98,12 +101,36 @@ impl From<Malformed> for Problem {
     }
 }
 
-#[derive(Serialize)]
+/// The code of a problem.
+enum CodeName {}
+
+impl JsonSchema for CodeName {
+    fn schema_name() -> Cow<'static, str> {
+        "ProblemCode".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let codes: Vec<&str> = errors::ALL.iter().map(|kind| kind.code).collect();
+        json_schema!({"type": "string", "enum": codes})
+    }
+}
+
+/// How all operations of this API answer errors.
+pub fn errors() -> ErrorInfo {
+    let codes = errors::ALL.iter().map(|kind| (kind.status, kind.code)).collect();
+    let content_type = "application/problem+json";
+    ErrorInfo { content_type, schema: operation::schema::<ProblemBody<'static>>, codes }
+}
+
+/// An error (RFC 9457).
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
 struct ProblemBody<'a> {
     r#type: String,
     title: &'a str,
     status: u16,
     detail: &'a str,
+    #[schemars(with = "CodeName")]
     code: &'a str,
     retryable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,7 +170,7 @@ impl IntoResponse for Problem {
             // RFC 9110 section 15.5.2: a 401 names the authentication scheme.
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        // The middleware rewrites the body with the request id.
+        // `V1Api` rewrites the body with the request id.
         answer.extensions_mut().insert(self);
         answer
     }

@@ -6,9 +6,9 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
-use rialto_protocols::kit::{raw_json, rfc3339};
+use rialto_protocols::kit::api_doc::Time;
+use rialto_protocols::kit::raw_json::{self, Number};
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::problem::Problem;
 
@@ -33,11 +33,11 @@ pub fn ok_response(body: &impl Serialize) -> Response {
 }
 
 /// An amount as a JSON number, never converted to a float.
-pub fn format_amount(amount: Credits) -> Box<RawValue> {
+pub fn format_amount(amount: Credits) -> Number {
     raw_json::amount(amount, DECIMALS_MIN)
 }
 
 /// RFC 3339 in UTC, such as `2026-03-20T10:00:00.000Z`.
-pub fn format_time(moment: Timestamp) -> String {
-    rfc3339::format_millis(moment)
+pub fn format_time(moment: Timestamp) -> Time {
+    Time::millis(moment)
 }

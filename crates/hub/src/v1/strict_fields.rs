@@ -1,10 +1,9 @@
 //! Rejects unknown members of a body. A misspelt member would be ignored silently, and a job
 //! without its deadline is a different job.
 
+use rialto_config::suggest::nearest_key;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson::{Json, JsonValue};
-
-use rialto_config::suggest::nearest_key;
 
 /// The members of a body; an unknown one is an error.
 pub fn parse_fields<'a, 'b>(
@@ -31,7 +30,7 @@ mod tests {
     use rialto_protocols::kit::ijson;
 
     #[test]
-    fn a_member_nobody_knows_is_refused_with_the_one_that_was_meant() {
+    fn an_unknown_member_is_refused_with_the_closest_known_one() {
         let refused = |body: &str| {
             let json = ijson::read(body.as_bytes()).expect("JSON");
             parse_fields(&json, &["skill", "deadline"]).map(drop).expect_err(body)

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
+use axum::extract::FromRef;
 use axum::http::HeaderMap;
 use rialto_core::alias::Protocol;
 use rialto_core::id::AgentId;
@@ -12,6 +13,7 @@ use rialto_engine::delivery::egress::Egress;
 
 use super::idempotency::RunningRequests;
 use super::settings::HubSettings;
+use super::shutdown::Shutdown;
 use super::{OpenProtocol, WriteLimiter};
 
 /// What adapters may use of the hub. Cheap to clone: all clones share one value.
@@ -36,6 +38,8 @@ pub struct HubContextParts {
     pub pending_waits: Mutex<BTreeMap<AgentId, u32>>,
     /// Agents whose endpoint is being checked.
     pub endpoint_checks: Mutex<BTreeSet<AgentId>>,
+    /// Ends long responses when the hub stops.
+    pub shutdown: Shutdown,
 }
 
 impl HubContext {
@@ -88,5 +92,11 @@ impl<S> Deref for ProtocolContext<S> {
 
     fn deref(&self) -> &HubContext {
         &self.hub
+    }
+}
+
+impl<S> FromRef<ProtocolContext<S>> for HubContext {
+    fn from_ref(context: &ProtocolContext<S>) -> Self {
+        context.hub.clone()
     }
 }

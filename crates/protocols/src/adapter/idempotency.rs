@@ -12,21 +12,20 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
-use axum::http::{Extensions, HeaderValue, Method, StatusCode};
-use axum::middleware::{Next, from_fn};
+use axum::http::{Extensions, HeaderValue, StatusCode};
 use axum::response::Response;
 use rialto_core::alias::Digest;
 use rialto_core::idempotency::{Principal, SavedAnswer};
 use rialto_core::refusal::Refusal;
 use rialto_engine::Idempotency;
 
+use super::api::ServedOperation;
 use super::caller::Caller;
-use super::operation::{Operation, build_router};
 use super::peer::client_network;
-use super::{EdgeError, HubContext, ProtocolContext, body};
+use super::request::read_body;
+use super::{EdgeError, HubContext};
 
 /// The header.
 pub const HEADER: &str = "idempotency-key";
@@ -45,79 +44,65 @@ pub struct RequestIdempotency(pub Idempotency);
 #[derive(Clone, Debug, Default)]
 pub struct RunningRequests(Arc<std::sync::Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>>);
 
-/// What a protocol adds: the caller where there is no key, its refusals, and what must not be
+/// What an API adds: the caller where there is no credential, its refusals, and what must not be
 /// stored.
 pub trait IdempotencyResponses: Send + Sync {
-    /// The namespace of its paths: a key used for another protocol's path of the same name is a new
-    /// key here.
-    fn namespace(&self) -> &'static str;
+    fn context(&self) -> &HubContext;
 
     fn invalid_key(&self) -> Response;
     /// The key was used with a body other than this one.
     fn body_mismatch(&self, body: &[u8]) -> Response;
     /// The answer could not be stored, so nothing was done.
     fn storage_full(&self, refusal: &Refusal) -> Response;
-    fn edge_error(&self, error: EdgeError) -> Response;
     /// The answer without its secrets.
     fn redact_secrets(&self, body: &str) -> String;
     /// The caller a body names, for hubs that accept it without proof.
-    fn claimed_caller(&self, body: &[u8]) -> Option<String>;
+    fn claimed_caller(&self, _body: &[u8]) -> Option<String> {
+        None
+    }
 }
 
-/// The routes of a protocol. Among those that may change something, requests with a key run once.
-pub fn idempotent_router<S: Send + Sync + 'static>(
-    table: impl Iterator<Item = Operation<ProtocolContext<S>>>,
-    context: &ProtocolContext<S>,
-    words: &'static dyn IdempotencyResponses,
-) -> Router {
-    let (reads, writes): (Vec<_>, Vec<_>) = table.partition(|row| row.info.access.is_public());
-    let reads = build_router(reads.into_iter(), context.clone());
-    let writes = build_router(writes.into_iter(), context.clone());
-    let context = context.clone();
-    let writes = writes.route_layer(from_fn(move |request: Request, next: Next| {
-        let context = context.clone();
-        async move {
-            if !request.headers().contains_key(HEADER) {
-                return next.run(request).await;
-            }
-            // A key that is no longer valid gets its refusal, not an earlier answer.
-            match Caller::authenticate(&context.engine, request.headers(), request.extensions()) {
-                Err(_) | Ok(Caller::FormerAgent(_)) => next.run(request).await,
-                Ok(caller) => run_at_most_once(&context, words, caller, request, next).await,
-            }
-        }
-    }));
-    reads.merge(writes)
+/// Calls an operation at most once for the idempotency key of the request.
+pub async fn call_with_key(operation: Arc<ServedOperation>, request: Request) -> Response {
+    let Some(responses) = operation.api.idempotency() else {
+        return operation.call_handler(request).await;
+    };
+    let (mut parts, body) = request.into_parts();
+    let caller = Caller::authenticate(&responses.context().engine, &mut parts);
+    let request = Request::from_parts(parts, body);
+    // A credential that is no longer valid gets its refusal, not an earlier answer.
+    match caller {
+        Err(_) | Ok(Caller::FormerAgent(_)) => operation.call_handler(request).await,
+        Ok(caller) => call_at_most_once(&operation, responses, caller, request).await,
+    }
 }
 
-/// Runs a request at most once for its key.
-pub async fn run_at_most_once(
-    context: &HubContext,
-    words: &dyn IdempotencyResponses,
+/// The same, where the caller is known already.
+pub async fn call_at_most_once(
+    operation: &ServedOperation,
+    responses: &dyn IdempotencyResponses,
     caller: Caller,
     request: Request,
-    next: Next,
 ) -> Response {
-    let Some(key) = request.headers().get(HEADER).cloned() else { return next.run(request).await };
-    if request.method() != Method::POST {
-        return next.run(request).await;
-    }
+    let context = responses.context();
+    let Some(key) = request.headers().get(HEADER).cloned() else {
+        return operation.call_handler(request).await;
+    };
     if key.is_empty() || key.len() > KEY_MAX {
-        return words.invalid_key();
+        return responses.invalid_key();
     }
     let (mut parts, body) = request.into_parts();
-    let body = match body::read_body(&parts.headers, body, context.body_limit).await {
+    let body = match read_body(body).await {
         Ok(body) => body,
-        Err(error) => return words.edge_error(error),
+        Err(error) => return operation.api.error_response(error),
     };
     let principal = principal(caller, &parts.extensions);
-    let caller = name(caller).or_else(|| words.claimed_caller(&body));
-    let path = parts.uri.path().as_bytes();
+    let caller = name(caller).or_else(|| responses.claimed_caller(&body)).unwrap_or_default();
+    let path = operation.relative_path(parts.uri.path()).as_bytes();
     let query = parts.uri.query().unwrap_or_default().as_bytes();
-    // The path relative to the protocol: the same with its prefix and at the root, and different
-    // from the same path of another protocol.
-    let (realm, caller) = (words.namespace().as_bytes(), caller.unwrap_or_default());
-    let scope = Digest::of(&[b"once", realm, caller.as_bytes(), path, key.as_bytes()]);
+    // A key used for the same path of another API is a new key here.
+    let api = operation.api.prefix().as_bytes();
+    let scope = Digest::of(&[b"once", api, caller.as_bytes(), path, key.as_bytes()]);
     let once = Idempotency { scope, request: Digest::of(&[&body, query]), principal };
 
     let _leaving = QueueGuard { running: &context.running_requests, scope };
@@ -126,20 +111,21 @@ pub async fn run_at_most_once(
     match context.engine.saved_answer(once).await {
         Err(failure) => {
             tracing::warn!(%failure, "reading an idempotency record failed");
-            words.edge_error(EdgeError::Overloaded)
+            operation.api.error_response(EdgeError::Overloaded)
         }
         Ok(Some(Ok((status, body)))) => replay(status, body),
-        Ok(Some(Err(()))) => words.body_mismatch(&body),
+        Ok(Some(Err(()))) => responses.body_mismatch(&body),
         Ok(None) => {
             // A request that has its record already has its room.
             if !context.engine.has_idempotency_record(scope)
                 && let Err(refusal) = context.engine.check_record_capacity(principal)
             {
-                return words.storage_full(&refusal);
+                return responses.storage_full(&refusal);
             }
             parts.extensions.insert(RequestIdempotency(once));
-            let answer = next.run(Request::from_parts(parts, Body::from(body))).await;
-            keep(context, words, once, answer).await
+            let request = Request::from_parts(parts, Body::from(body));
+            let answer = operation.call_handler(request).await;
+            save_answer(operation, responses, once, answer).await
         }
     }
 }
@@ -198,9 +184,9 @@ fn replay(status: u16, body: String) -> Response {
 }
 
 /// Stores the answer, unless a repeat is meant to get a new one.
-async fn keep(
-    context: &HubContext,
-    words: &dyn IdempotencyResponses,
+async fn save_answer(
+    operation: &ServedOperation,
+    responses: &dyn IdempotencyResponses,
     once: Idempotency,
     answer: Response,
 ) -> Response {
@@ -214,11 +200,11 @@ async fn keep(
     }
     let (parts, body) = answer.into_parts();
     let Ok(bytes) = axum::body::to_bytes(body, ANSWER_MAX).await else {
-        return words.edge_error(EdgeError::Overloaded);
+        return operation.api.error_response(EdgeError::Overloaded);
     };
     let text = String::from_utf8_lossy(&bytes);
-    let kept = SavedAnswer::Answer { status, body: words.redact_secrets(&text) };
-    if let Err(failure) = context.engine.run(once.save(kept)).await {
+    let saved = SavedAnswer::Answer { status, body: responses.redact_secrets(&text) };
+    if let Err(failure) = responses.context().engine.run(once.save(saved)).await {
         // The effect has its own record, so a repeat is still harmless.
         tracing::warn!(%failure, "storing an idempotency record failed");
     }
@@ -253,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_last_in_line_leaves_nothing_behind() {
+    fn the_last_waiting_request_leaves_no_entry() {
         let (running, scope) = (RunningRequests::default(), Digest::of(&[b"scope"]));
         let other = Digest::of(&[b"other"]);
         let waits = running.turn(scope);

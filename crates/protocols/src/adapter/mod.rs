@@ -1,10 +1,11 @@
 //! Protocol adapters: what a protocol implements for the hub, and the hub context it gets.
 
-pub mod body;
+pub mod api;
 pub mod bridge;
 pub mod caller;
 pub mod context;
 pub mod delivery_result;
+mod edge_error;
 pub mod fidelity;
 pub mod idempotency;
 pub mod inbox_stream;
@@ -14,6 +15,7 @@ pub mod open_job;
 pub mod operation;
 pub mod peer;
 pub mod question_view;
+pub mod request;
 pub mod settings;
 pub mod shown_jobs;
 pub mod shutdown;
@@ -23,10 +25,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use axum::Router;
-use axum::http::{Extensions, HeaderMap};
-use axum::response::Response;
-use bytes::Bytes;
+use axum::http::HeaderMap;
 use rialto_config::Layers;
 use rialto_core::agent::{Agent, AgentState};
 use rialto_core::alias::Protocol;
@@ -42,14 +41,16 @@ use rialto_engine::secret::HubSecret;
 use rialto_engine::{Engine, Failure};
 use serde_json::value::RawValue;
 
+pub use api::{AllowedOrigins, Api};
 pub use context::{HubContext, HubContextParts, ProtocolContext};
-pub use operation::{Access, Operation, OperationInfo, RateClass, ResponseFuture};
+pub use edge_error::EdgeError;
+pub use operation::{Access, Operation, OperationInfo, RateClass};
 use settings::ProtocolSettings;
 
 /// Counts the writes of callers that authenticate by signing what they write.
 pub trait WriteLimiter: Send + Sync {
     /// Counts one write, or refuses it when there were too many.
-    fn count_write(&self, who: Signer<'_>) -> Result<(), EdgeError>;
+    fn count_write(&self, signer: Signer<'_>) -> Result<(), EdgeError>;
 
     /// Counts a signature check by client address.
     fn count_signature_check(&self, from: Option<SocketAddr>) -> Result<(), EdgeError>;
@@ -88,47 +89,6 @@ impl WriteLimiter for Unlimited {
     }
 }
 
-/// What the edge may refuse before a protocol sees the request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EdgeError {
-    NotFound,
-    MethodNotAllowed,
-    WrongHost,
-    ForeignOrigin,
-    EncodedBody,
-    TooLarge { limit: usize },
-    TooManyRequests { retry_after_seconds: u64 },
-    Overloaded,
-    Malformed { what: &'static str },
-    TooSlow,
-    Internal,
-}
-
-/// A hot operation whose handler is called directly, without router and middleware.
-pub struct FastRoute {
-    pub method: &'static str,
-    pub path: &'static str,
-    /// Requests with one of these headers use the router instead.
-    pub excluded_headers: &'static [&'static str],
-    pub handler: FastHandler,
-}
-
-/// The handler of a fast route.
-pub type FastHandler = Box<dyn Fn(RequestHead, BodyFuture) -> ResponseFuture + Send + Sync>;
-
-/// A request without its body.
-#[derive(Debug)]
-pub struct RequestHead {
-    pub headers: HeaderMap,
-    /// What the hub has found out about the request so far.
-    pub extensions: Extensions,
-    /// The client's address.
-    pub peer: Option<SocketAddr>,
-}
-
-/// A body that is read when polled, so that a caller without a valid key is refused first.
-pub type BodyFuture = Pin<Box<dyn Future<Output = Result<Bytes, EdgeError>> + Send>>;
-
 /// A task that runs until the hub stops and drops it.
 pub type BackgroundTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -145,24 +105,16 @@ pub trait ProtocolAdapter: Send + Sync {
     /// protocol gets its own state.
     fn read_settings(&self, layers: &mut Layers<'_>) -> Arc<dyn ProtocolSettings>;
 
+    /// How its operations answer errors.
+    fn errors(&self) -> operation::ErrorInfo;
+
     /// What writes the public records of its steps, if it is a market.
     fn market_recorder(&self) -> Option<Arc<dyn MarketRecorder>> {
         None
     }
 
-    /// Every operation, for the API document and tests.
+    /// Its operations, for the API document and tests.
     fn operations(&self) -> Vec<OperationInfo>;
-
-    /// Whether a registration posted at the root is meant for it.
-    fn recognizes_registration(&self, _body: &crate::kit::ijson::Json<'_>) -> bool {
-        false
-    }
-
-    /// A registration that succeeds as it is, shown to a caller whose registration no protocol
-    /// recognizes; `None` where agents do not register at the root.
-    fn registration_example(&self) -> Option<&'static str> {
-        None
-    }
 
     /// Whether jobs that are opened at the hub's own API are jobs of this protocol. One is.
     fn is_api_protocol(&self) -> bool {
@@ -202,22 +154,6 @@ pub trait ProtocolAdapter: Send + Sync {
     fn checks_input(&self) -> bool {
         false
     }
-
-    /// The longest body it reads, where others read `general` bytes.
-    fn body_limit(&self, general: usize) -> usize {
-        general
-    }
-
-    /// Whether web pages of any origin may call all of it where the hub is published, and extra
-    /// slashes in its paths are ignored: for protocols that trust only signatures.
-    fn allows_any_origin(&self) -> bool {
-        false
-    }
-
-    /// Whether unknown paths are answered in its shape.
-    fn handles_unknown_paths(&self) -> bool {
-        false
-    }
 }
 
 /// A protocol at a running hub: its settings, its keys and what it keeps in memory.
@@ -227,18 +163,8 @@ pub trait OpenProtocol: Send + Sync {
     /// The protocol that was opened.
     fn adapter(&self) -> &'static dyn ProtocolAdapter;
 
-    /// Its routes, relative to its prefix.
-    fn routes(self: Arc<Self>, context: &HubContext) -> Router;
-
-    /// Those of its routes that are also served at the root.
-    fn root_routes(self: Arc<Self>, _: &HubContext) -> Router {
-        Router::new()
-    }
-
-    /// Operations served without the router, relative to its prefix and at the root alike.
-    fn fast_routes(self: Arc<Self>, _: &HubContext) -> Vec<FastRoute> {
-        Vec::new()
-    }
+    /// Its API: operations, error format and limits.
+    fn api(self: Arc<Self>, context: &HubContext) -> Arc<dyn Api>;
 
     /// Encodes the deliveries to its agents.
     fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder>;
@@ -247,9 +173,6 @@ pub trait OpenProtocol: Send + Sync {
     fn run_background_tasks(self: Arc<Self>, _: &HubContext) -> BackgroundTask {
         Box::pin(std::future::ready(()))
     }
-
-    /// A refusal by the edge in the shape of this protocol.
-    fn edge_error_response(self: Arc<Self>, context: &HubContext, error: EdgeError) -> Response;
 
     /// The messages that its agents saw of a job.
     fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn fidelity::JobMessages>;

@@ -5,13 +5,13 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::Request;
 use axum::handler::Handler;
 use axum::response::Response;
-use axum::routing::{MethodFilter, on};
 use rialto_core::alias::Protocol;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::kit::ijson::{Json, JsonValue};
 
 /// Who may call an operation. The authority test checks every row against every kind of caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,30 @@ pub enum RateClass {
     Signed,
 }
 
+/// Which bodies an operation takes. Operations with the same method and path are told apart by it.
+#[derive(Clone, Copy, Debug)]
+pub enum BodyRule {
+    /// Every body that no other operation takes.
+    Any,
+    /// Bodies with a certain shape.
+    Recognized(fn(&Json<'_>) -> bool),
+    /// JSON-RPC requests with this method.
+    RpcMethod(&'static str),
+}
+
+impl BodyRule {
+    /// Whether it takes this body in particular.
+    pub fn recognizes(self, body: &Json<'_>) -> bool {
+        match self {
+            Self::Any => false,
+            Self::Recognized(rule) => rule(body),
+            Self::RpcMethod(name) => body.get("method").is_some_and(
+                |method| matches!(method.value(), JsonValue::String(text) if text == name),
+            ),
+        }
+    }
+}
+
 /// Writes the schema of a wire type, or a reference to it.
 pub type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 
@@ -116,14 +140,27 @@ pub struct OperationInfo {
     pub access: Access,
     pub rate: RateClass,
     pub takes_idempotency_key: bool,
+    /// Which bodies it takes, where other operations have the same method and path.
+    pub body_rule: BodyRule,
+    /// Whether it says that the hub is up. It is answered even to callers that read too much, and
+    /// a few connections are reserved for it, so it must be cheap.
+    pub is_health_check: bool,
     pub summary: &'static str,
+    /// The variable part of its path. No operation has two.
+    pub path_param: Option<SchemaFn>,
     /// The parameters after `?`, as the members of an object.
     pub query: Option<SchemaFn>,
     /// The body of the request.
     pub request: Option<SchemaFn>,
+    /// The content type of the body.
+    pub request_type: &'static str,
+    /// Whether a request without a body is accepted as well.
+    pub body_optional: bool,
     /// A body that is accepted as it is: JSON text.
     pub example: Option<&'static str>,
     pub responses: Vec<ResponseInfo>,
+    /// Statuses of errors that most operations of its method do not have.
+    pub more_errors: Vec<u16>,
 }
 
 /// One response that an operation gives.
@@ -136,6 +173,28 @@ pub struct ResponseInfo {
     pub description: &'static str,
 }
 
+/// How all operations of a protocol answer errors.
+#[derive(Clone, Debug)]
+pub struct ErrorInfo {
+    pub content_type: &'static str,
+    /// The body.
+    pub schema: SchemaFn,
+    /// Every status with a code it comes with.
+    pub codes: Vec<(u16, &'static str)>,
+}
+
+impl ErrorInfo {
+    /// Errors with a JSON body of this type.
+    pub fn json<T: JsonSchema>(codes: impl IntoIterator<Item = (u16, &'static str)>) -> Self {
+        let codes = codes.into_iter().collect();
+        Self { content_type: JSON, schema: schema::<T>, codes }
+    }
+}
+
+/// The content type of JSON.
+pub const JSON: &str = "application/json";
+/// The content type of bytes.
+pub const BYTES: &str = "application/octet-stream";
 /// The content type of a stream of events.
 pub const EVENT_STREAM: &str = "text/event-stream";
 
@@ -143,7 +202,7 @@ pub const EVENT_STREAM: &str = "text/event-stream";
 pub fn get<S, H, T>(path: &str, access: Access, handler: H) -> Operation<S>
 where
     S: Send + Sync + 'static,
-    H: Handler<T, S>,
+    H: Handler<T, S, Future = ResponseFuture>,
 {
     Operation::new("GET", path, access, handler)
 }
@@ -152,7 +211,7 @@ where
 pub fn post<S, H, T>(path: &str, access: Access, handler: H) -> Operation<S>
 where
     S: Send + Sync + 'static,
-    H: Handler<T, S>,
+    H: Handler<T, S, Future = ResponseFuture>,
 {
     Operation::new("POST", path, access, handler)
 }
@@ -161,7 +220,7 @@ where
 pub fn put<S, H, T>(path: &str, access: Access, handler: H) -> Operation<S>
 where
     S: Send + Sync + 'static,
-    H: Handler<T, S>,
+    H: Handler<T, S, Future = ResponseFuture>,
 {
     Operation::new("PUT", path, access, handler)
 }
@@ -170,7 +229,7 @@ where
 pub fn delete<S, H, T>(path: &str, access: Access, handler: H) -> Operation<S>
 where
     S: Send + Sync + 'static,
-    H: Handler<T, S>,
+    H: Handler<T, S, Future = ResponseFuture>,
 {
     Operation::new("DELETE", path, access, handler)
 }
@@ -178,7 +237,7 @@ where
 impl<S: Send + Sync + 'static> Operation<S> {
     fn new<H, T>(method: &'static str, path: &str, access: Access, handler: H) -> Self
     where
-        H: Handler<T, S>,
+        H: Handler<T, S, Future = ResponseFuture>,
     {
         let info = OperationInfo {
             protocol: None,
@@ -187,15 +246,19 @@ impl<S: Send + Sync + 'static> Operation<S> {
             access,
             rate: access.rate_class(method),
             takes_idempotency_key: method == "POST" && access.takes_idempotency_key(),
+            body_rule: BodyRule::Any,
+            is_health_check: false,
             summary: "",
+            path_param: None,
             query: None,
             request: None,
+            request_type: JSON,
+            body_optional: false,
             example: None,
             responses: Vec::new(),
+            more_errors: Vec::new(),
         };
-        let call = move |state, request| -> ResponseFuture {
-            Box::pin(handler.clone().call(request, state))
-        };
+        let call = move |state, request| handler.clone().call(request, state);
         Self { info, at_root: false, handler: Arc::new(call) }
     }
 
@@ -208,6 +271,31 @@ impl<S: Send + Sync + 'static> Operation<S> {
     /// Serves it at the root of the hub as well.
     pub fn at_root(mut self) -> Self {
         self.at_root = true;
+        self
+    }
+
+    /// Takes only the bodies that it recognizes, so that operations of several protocols can have
+    /// one path.
+    pub fn recognizes(mut self, rule: fn(&Json<'_>) -> bool) -> Self {
+        self.info.body_rule = BodyRule::Recognized(rule);
+        self
+    }
+
+    /// Is one method of a JSON-RPC endpoint.
+    pub fn rpc_method(mut self, name: &'static str) -> Self {
+        self.info.body_rule = BodyRule::RpcMethod(name);
+        self
+    }
+
+    /// Marks it as a health check.
+    pub fn health_check(mut self) -> Self {
+        self.info.is_health_check = true;
+        self
+    }
+
+    /// The type of the variable part of its path.
+    pub fn path_param<T: JsonSchema>(mut self) -> Self {
+        self.info.path_param = Some(schema::<T>);
         self
     }
 
@@ -224,17 +312,41 @@ impl<S: Send + Sync + 'static> Operation<S> {
         self
     }
 
+    /// A request body that is accepted as it is.
+    pub fn example(mut self, text: &'static str) -> Self {
+        self.info.example = Some(text);
+        self
+    }
+
+    /// The same for a body that may be left out.
+    pub fn optional_request<T: JsonSchema>(mut self, example: &'static str) -> Self {
+        self.info.body_optional = true;
+        self.request::<T>(example)
+    }
+
+    /// A body of bytes that are not JSON.
+    pub fn binary_request<T: JsonSchema>(mut self) -> Self {
+        self.info.request = Some(schema::<T>);
+        self.info.request_type = BYTES;
+        self
+    }
+
     /// A response with a JSON body of this type.
     pub fn responds<T: JsonSchema>(self, status: u16, description: &'static str) -> Self {
         let schema = Some(schema::<T> as SchemaFn);
-        let content_type = "application/json";
-        self.response(ResponseInfo { status, content_type, schema, description })
+        self.response(ResponseInfo { status, content_type: JSON, schema, description })
     }
 
     /// A stream of events, each with data of this type.
     pub fn streams<T: JsonSchema>(self, description: &'static str) -> Self {
         let schema = Some(schema::<T> as SchemaFn);
         self.response(ResponseInfo { status: 200, content_type: EVENT_STREAM, schema, description })
+    }
+
+    /// An error that most operations of its method do not have.
+    pub fn error(mut self, status: u16) -> Self {
+        self.info.more_errors.push(status);
+        self
     }
 
     /// Any other response.
@@ -254,7 +366,8 @@ impl<S: Send + Sync + 'static> Operation<S> {
     }
 }
 
-fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+/// The schema of a type.
+pub fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
@@ -262,7 +375,11 @@ impl OperationInfo {
     /// Its id in the API document.
     pub fn id(&self) -> String {
         let words = self.path.replace(['{', '}'], "").replace(['/', '.', '-'], "_");
-        format!("{}{words}", self.method.to_lowercase())
+        let method = self.method.to_lowercase();
+        match self.body_rule {
+            BodyRule::RpcMethod(name) => format!("{method}{words}_{}", name.replace('/', "_")),
+            BodyRule::Any | BodyRule::Recognized(_) => format!("{method}{words}"),
+        }
     }
 }
 
@@ -286,20 +403,58 @@ pub fn describe_operations<S>(protocol: Protocol, table: Vec<Operation<S>>) -> V
     place_operations(protocol, table).into_iter().map(|operation| operation.info).collect()
 }
 
-/// The router of a table.
-pub fn build_router<S: Clone + Send + Sync + 'static>(
-    table: impl Iterator<Item = Operation<S>>,
-    state: S,
-) -> Router {
-    table.fold(Router::new(), |router, Operation { info, handler, .. }| {
-        let path = if info.path.is_empty() { "/" } else { &info.path };
-        let filter = match info.method {
-            "GET" => MethodFilter::GET,
-            "PUT" => MethodFilter::PUT,
-            "DELETE" => MethodFilter::DELETE,
-            _ => MethodFilter::POST,
-        };
-        let state = state.clone();
-        router.route(path, on(filter, move |request: Request| handler(state.clone(), request)))
-    })
+/// The operations of a protocol that has this state, at all paths.
+pub fn bind_operations<S: Clone + Send + Sync + 'static>(
+    protocol: Protocol,
+    table: Vec<Operation<S>>,
+    state: &S,
+) -> Vec<Operation<()>> {
+    let placed = place_operations(protocol, table).into_iter();
+    placed.map(|operation| operation.with_state(state.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROTOCOL: Protocol = Protocol::new("some");
+
+    fn table() -> Vec<Operation<()>> {
+        vec![
+            get("/agents/{id}", Access::Public, async || "shown").at_root(),
+            post("/sign-up", Access::Register, async || "registered"),
+            post("", Access::Signed, async || "signed"),
+            post("/rpc", Access::AnyAgent, async || "called").rpc_method("things/list"),
+            delete("/agents/{id}", Access::Agent, async || "removed"),
+        ]
+    }
+
+    #[test]
+    fn an_operation_is_served_under_the_prefix_and_where_it_says_so_at_the_root() {
+        let paths: Vec<String> =
+            describe_operations(PROTOCOL, table()).into_iter().map(|info| info.path).collect();
+        let expected = ["/some/agents/{id}", "/agents/{id}", "/some/sign-up", "/some", "/some/rpc"];
+        assert_eq!(paths[..5], expected);
+    }
+
+    #[test]
+    fn access_decides_rate_class_and_idempotency() {
+        use RateClass::{Read, Register, Signed, Write};
+        let rules: Vec<_> = table()
+            .into_iter()
+            .map(|operation| (operation.info.rate, operation.info.takes_idempotency_key))
+            .collect();
+        let expected =
+            [(Read, false), (Register, true), (Signed, false), (Write, true), (Write, false)];
+        assert_eq!(rules, expected);
+    }
+
+    #[test]
+    fn ids_are_made_of_method_and_path() {
+        let ids: Vec<_> =
+            describe_operations(PROTOCOL, table()).iter().map(OperationInfo::id).collect();
+        assert_eq!(ids[0], "get_some_agents_id");
+        assert_eq!(ids[2], "post_some_sign_up");
+        assert_eq!(ids[4], "post_some_rpc_things_list");
+    }
 }

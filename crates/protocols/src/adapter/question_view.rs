@@ -4,15 +4,17 @@
 use rialto_core::job::{Job, State};
 use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
+use crate::kit::api_doc::Time;
 use crate::kit::raw_json;
 use crate::kit::schema::Schema;
 
 /// A question that waits for an answer.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct QuestionView {
     /// Counted from 1 for each job.
     pub number: u32,
@@ -21,6 +23,7 @@ pub struct QuestionView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Box<RawValue>>,
     /// When the job expires without an answer.
+    #[schemars(with = "Time")]
     pub until: String,
 }
 

@@ -145,7 +145,7 @@ async fn act(
         new_agent.and_then(|_| context.write_limiter.count_new_sender(way.peer).err())
     });
     if let Some(error) = limited {
-        command = Err(too_often(context, &proven, &error));
+        command = Err(too_often(context, &proven, error));
     }
     // An envelope that was sent before gets its earlier answer or refusal first (R73).
     let was_sent = (command.is_err() || way.must_be_hello) && was_sent(context, &signature).await;
@@ -286,7 +286,7 @@ async fn find_unfit(context: &AgoraContext, order: &JobRequest) -> Vec<UnfitAgen
 
 /// The error for a sender above its rate limit: wait, unless the receiver has blocked it and
 /// waiting does not help.
-fn too_often(context: &AgoraContext, proven: &ProvenEnvelope<'_>, error: &EdgeError) -> Failure {
+fn too_often(context: &AgoraContext, proven: &ProvenEnvelope<'_>, error: EdgeError) -> Failure {
     let to = proven.recipient().and_then(|to| translate::agent_of_key(context, to));
     let by = translate::agent_of_key(context, proven.proof.key);
     let blocked = context.engine.with_world(|world| {

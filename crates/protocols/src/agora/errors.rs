@@ -14,8 +14,10 @@ use super::envelope::EnvelopeError;
 use super::hub_envelope::signed_error;
 use super::operations::json_response;
 use super::translate::request_state;
+use super::wire::api_doc::ErrorEnvelope;
 use super::wire::error::{Code, Failure};
 use crate::adapter::EdgeError;
+use crate::adapter::operation::ErrorInfo;
 use crate::kit::ed25519::PublicKey;
 
 /// The failure for an engine failure.
@@ -151,8 +153,28 @@ fn hint(refusal: &Refusal) -> Option<&'static str> {
     })
 }
 
+/// How all operations of this protocol answer errors. The code is a number.
+pub fn error_info() -> ErrorInfo {
+    ErrorInfo::json::<ErrorEnvelope>([
+        (400, "400"),
+        (401, "401"),
+        (402, "402"),
+        (403, "401"),
+        (404, "404"),
+        (405, "400"),
+        (408, "408"),
+        (413, "400"),
+        (415, "400"),
+        (421, "400"),
+        (429, "429"),
+        (500, "500"),
+        (503, "503"),
+        (507, "503"),
+    ])
+}
+
 /// The failure for a refusal of the edge.
-pub fn from_edge(error: &EdgeError) -> Failure {
+pub fn from_edge(error: EdgeError) -> Failure {
     match error {
         EdgeError::NotFound => Failure::new(Code::NotFound, "no such path"),
         EdgeError::MethodNotAllowed => {
@@ -171,7 +193,7 @@ pub fn from_edge(error: &EdgeError) -> Failure {
             Failure { http_status: 413, ..Failure::bad_request(message) }
         }
         EdgeError::TooManyRequests { retry_after_seconds } => {
-            let seconds = u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX);
+            let seconds = u32::try_from(retry_after_seconds).unwrap_or(u32::MAX);
             Failure::rate_limited("too many messages; retry later", seconds)
         }
         EdgeError::Overloaded => {

@@ -65,7 +65,6 @@ mod adapter {
     use std::collections::HashMap;
     use std::sync::{Arc, RwLock};
 
-    use axum::Router;
     use axum::http::HeaderMap;
     use axum::response::Response;
     use rialto_config::Layers;
@@ -78,17 +77,17 @@ mod adapter {
     use super::auth::InboxTokens;
     use super::delivery::AgoraEncoder;
     use super::fields::AgoraFieldMap;
-    use super::operations::{envelopes, operations};
+    use super::operations::operations;
     use super::wire::envelope::Envelope;
     use super::wire::error::Failure;
     use super::wire::signature::{self, EnvelopeSigner, Proof};
     use super::{BODY_MAX, ID, Settings, auth, errors};
     use crate::adapter::fidelity::{FieldMap, JobMessages};
-    use crate::adapter::operation::{build_router, describe_operations};
+    use crate::adapter::operation::{ErrorInfo, bind_operations, describe_operations};
     use crate::adapter::settings::ProtocolSettings;
     use crate::adapter::{
-        EdgeError, FastRoute, HubContext, NewAgent, OpenProtocol, OperationInfo, ProtocolAdapter,
-        ProtocolContext,
+        Api, EdgeError, HubContext, NewAgent, OpenProtocol, Operation, OperationInfo,
+        ProtocolAdapter, ProtocolContext,
     };
     use crate::kit::ed25519::{PublicKey, SecretKey, Verifier};
 
@@ -165,6 +164,10 @@ mod adapter {
             describe_operations(ID, operations())
         }
 
+        fn errors(&self) -> ErrorInfo {
+            errors::error_info()
+        }
+
         fn field_map(&self) -> &'static dyn FieldMap {
             &AgoraFieldMap
         }
@@ -174,10 +177,6 @@ mod adapter {
             let spare = format!("{} again", new.native);
             let native = if taken { &spare } else { new.native };
             Some(bridged_agent_signer(secret, new.home, native).did().to_owned())
-        }
-
-        fn body_limit(&self, general: usize) -> usize {
-            general.min(BODY_MAX)
         }
     }
 
@@ -189,33 +188,12 @@ mod adapter {
             &Agora
         }
 
-        fn routes(self: Arc<Self>, context: &HubContext) -> Router {
-            build_router(operations().into_iter(), ProtocolContext::new(context, self))
-        }
-
-        fn fast_routes(self: Arc<Self>, context: &HubContext) -> Vec<FastRoute> {
-            let context = ProtocolContext::new(context, self);
-            vec![FastRoute {
-                method: "POST",
-                path: "/envelopes",
-                excluded_headers: &[],
-                handler: Box::new(move |head, body| {
-                    envelopes::post_envelope_fast(context.clone(), head, body)
-                }),
-            }]
+        fn api(self: Arc<Self>, context: &HubContext) -> Arc<dyn Api> {
+            Arc::new(ProtocolContext::new(context, self))
         }
 
         fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
             Arc::new(AgoraEncoder { context: ProtocolContext::new(context, self) })
-        }
-
-        fn edge_error_response(
-            self: Arc<Self>,
-            context: &HubContext,
-            error: EdgeError,
-        ) -> Response {
-            let context = ProtocolContext::new(context, self);
-            errors::error_response(&context, &errors::from_edge(&error), None)
         }
 
         fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {
@@ -230,6 +208,24 @@ mod adapter {
             let context = ProtocolContext::new(context, self);
             let agent = auth::read_token(&context, headers)?.agent;
             context.engine.with_world(|world| world.may_act(agent)).then_some(agent)
+        }
+    }
+
+    impl Api for AgoraContext {
+        fn prefix(&self) -> &str {
+            ID.as_str()
+        }
+
+        fn operations(&self) -> Vec<Operation<()>> {
+            bind_operations(ID, operations(), self)
+        }
+
+        fn error_response(&self, error: EdgeError) -> Response {
+            errors::error_response(self, &errors::from_edge(error), None)
+        }
+
+        fn body_max(&self) -> usize {
+            BODY_MAX
         }
     }
 

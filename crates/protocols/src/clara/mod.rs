@@ -45,8 +45,6 @@ pub use wire::result::{Paging, ResultCursor};
 use std::sync::Arc;
 
 #[cfg(feature = "server")]
-use axum::Router;
-#[cfg(feature = "server")]
 use axum::response::{IntoResponse, Response};
 #[cfg(feature = "server")]
 use rialto_config::Layers;
@@ -58,10 +56,11 @@ use rialto_engine::{delivery::DeliveryEncoder, secret::HubSecret};
 
 #[cfg(feature = "server")]
 use crate::adapter::{
-    EdgeError, HubContext, NewAgent, OpenProtocol, OperationInfo, ProtocolAdapter, ProtocolContext,
+    Api, EdgeError, HubContext, NewAgent, OpenProtocol, Operation, OperationInfo, ProtocolAdapter,
+    ProtocolContext,
     fidelity::{FieldMap, JobMessages},
     naming,
-    operation::{build_router, describe_operations},
+    operation::{bind_operations, describe_operations},
     settings::ProtocolSettings,
 };
 use crate::kit::ans104;
@@ -119,6 +118,13 @@ impl ProtocolAdapter for Clara {
         describe_operations(ID, operations::operations())
     }
 
+    fn errors(&self) -> crate::adapter::operation::ErrorInfo {
+        let statuses = [400, 401, 403, 404, 405, 408, 413, 415, 421, 429, 500, 503, 507];
+        crate::adapter::operation::ErrorInfo::json::<wire::api_doc::ErrorBody>(
+            statuses.map(|status| (status, "error")),
+        )
+    }
+
     fn field_map(&self) -> &'static dyn FieldMap {
         &fields::ClaraFieldMap
     }
@@ -130,14 +136,6 @@ impl ProtocolAdapter for Clara {
 
     fn agent_skeletons(&self, native: &str) -> Vec<String> {
         auth::id_skeletons(native)
-    }
-
-    fn allows_any_origin(&self) -> bool {
-        true
-    }
-
-    fn body_limit(&self, general: usize) -> usize {
-        general.min(BODY_MAX)
     }
 }
 
@@ -173,19 +171,38 @@ impl OpenProtocol for ClaraState {
         &Clara
     }
 
-    fn routes(self: Arc<Self>, context: &HubContext) -> Router {
-        build_router(operations::operations().into_iter(), ProtocolContext::new(context, self))
+    fn api(self: Arc<Self>, context: &HubContext) -> Arc<dyn Api> {
+        Arc::new(ProtocolContext::new(context, self))
     }
 
     fn delivery_encoder(self: Arc<Self>, _: &HubContext) -> Arc<dyn DeliveryEncoder> {
         Arc::new(delivery::NoDeliveries)
     }
 
-    fn edge_error_response(self: Arc<Self>, _: &HubContext, error: EdgeError) -> Response {
+    fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {
+        Box::new(ProtocolContext::new(context, self))
+    }
+}
+
+#[cfg(feature = "server")]
+impl Api for ClaraContext {
+    fn prefix(&self) -> &str {
+        ID.as_str()
+    }
+
+    fn operations(&self) -> Vec<Operation<()>> {
+        bind_operations(ID, operations::operations(), self)
+    }
+
+    fn error_response(&self, error: EdgeError) -> Response {
         errors::from_edge(error).into_response()
     }
 
-    fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {
-        Box::new(ProtocolContext::new(context, self))
+    fn body_max(&self) -> usize {
+        BODY_MAX
+    }
+
+    fn allows_any_origin(&self) -> bool {
+        true
     }
 }

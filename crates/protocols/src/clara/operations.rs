@@ -1,12 +1,10 @@
 //! The operations of the message unit and the compute unit, and their handlers. The message unit
 //! reads an item, verifies its signature, executes it once, and then acknowledges it.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 
 use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Path, RawQuery, Request, State};
-use axum::http::request::Parts;
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -17,45 +15,92 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::ClaraContext;
-use super::errors::{from_edge, from_engine};
+use super::errors::from_engine;
 use super::record_writer::{OrderRecord, OrderReply, answer_result};
 use super::translate::{OrderPlan, PlanError, plan_order};
+use super::wire::api_doc::*;
 use super::wire::message::{read_assign, read_dry_run, read_process};
 use super::wire::result::{
     assignment_accepted_body, message_accepted_body, monitor_body, overview_body,
 };
-use super::{BODY_MAX, Dialect, Failure, ID, IncomingMessage, Paging, auth, results};
+use super::{Dialect, Failure, ID, IncomingMessage, Paging, auth, results};
 use crate::adapter::Access::{Public, Signed};
 use crate::adapter::open_job::set_job_header;
 use crate::adapter::operation::{delete, get, post};
 use crate::adapter::peer::Peer;
-use crate::adapter::{Operation, RowsRead, body};
+use crate::adapter::request::{BodyBytes, PathParam};
+use crate::adapter::{Operation, RowsRead};
 use crate::kit::ans104::{Item, ItemId};
 
 /// The most dry-runs decided at the same time; more wait.
 static DRY_RUNS: Semaphore = Semaphore::const_new(2);
 
+/// A message that only reads.
+const DRY_RUN_EXAMPLE: &str = r#"{"Tags":[{"name":"Action","value":"List-Agents"}]}"#;
+
 /// Every operation is served under its unit's name and directly under the prefix. Clients whose
 /// base URL ends in a slash send two slashes, so those paths are served, too.
 pub fn operations() -> Vec<Operation<ClaraContext>> {
     vec![
-        get("", Public, overview).summary("Show the process id and the paths of its units"),
-        post("", Signed, post_item).summary("Post a signed message"),
-        post("/mu", Signed, post_item).summary("Post a signed message"),
+        get("", Public, overview)
+            .summary("Show the process id and the paths of its units")
+            .responds::<Overview>(200, "The process"),
+        post("", Signed, post_item)
+            .summary("Post a signed message")
+            .query::<AssignQuery>()
+            .binary_request::<DataItem>()
+            .responds::<Accepted>(202, "The message is evaluated and stored"),
+        post("/mu", Signed, post_item)
+            .summary("Post a signed message")
+            .query::<AssignQuery>()
+            .binary_request::<DataItem>()
+            .responds::<Accepted>(202, "The message is evaluated and stored"),
         post("/mu/monitor/{process}", Public, monitor)
-            .summary("Accepted for compatibility; has no effect"),
+            .summary("Accepted for compatibility; has no effect")
+            .path_param::<ProcessParam>()
+            .responds::<Monitored>(200, "Nothing was to be done"),
         delete("/mu/monitor/{process}", Public, monitor)
-            .summary("Accepted for compatibility; has no effect"),
+            .summary("Accepted for compatibility; has no effect")
+            .path_param::<ProcessParam>()
+            .responds::<Monitored>(200, "Nothing was to be done"),
         post("/monitor/{process}", Public, monitor)
-            .summary("Accepted for compatibility; has no effect"),
+            .summary("Accepted for compatibility; has no effect")
+            .path_param::<ProcessParam>()
+            .responds::<Monitored>(200, "Nothing was to be done"),
         delete("/monitor/{process}", Public, monitor)
-            .summary("Accepted for compatibility; has no effect"),
-        get("/cu/result/{message}", Public, get_result).summary("Get the result of a message"),
-        get("/result/{message}", Public, get_result).summary("Get the result of a message"),
-        get("/cu/results/{process}", Public, list_results).summary("List results page by page"),
-        get("/results/{process}", Public, list_results).summary("List results page by page"),
-        post("/cu/dry-run", Public, dry_run).summary("Evaluate a message without storing it"),
-        post("/dry-run", Public, dry_run).summary("Evaluate a message without storing it"),
+            .summary("Accepted for compatibility; has no effect")
+            .path_param::<ProcessParam>()
+            .responds::<Monitored>(200, "Nothing was to be done"),
+        get("/cu/result/{message}", Public, get_result)
+            .summary("Get the result of a message")
+            .path_param::<MessageParam>()
+            .query::<ProcessQuery>()
+            .responds::<MessageResult>(200, "The result"),
+        get("/result/{message}", Public, get_result)
+            .summary("Get the result of a message")
+            .path_param::<MessageParam>()
+            .query::<ProcessQuery>()
+            .responds::<MessageResult>(200, "The result"),
+        get("/cu/results/{process}", Public, list_results)
+            .summary("List results page by page")
+            .path_param::<ProcessParam>()
+            .query::<ResultsQuery>()
+            .responds::<ResultPage>(200, "A page of results"),
+        get("/results/{process}", Public, list_results)
+            .summary("List results page by page")
+            .path_param::<ProcessParam>()
+            .query::<ResultsQuery>()
+            .responds::<ResultPage>(200, "A page of results"),
+        post("/cu/dry-run", Public, dry_run)
+            .summary("Evaluate a message without storing it")
+            .query::<ProcessQuery>()
+            .request::<DryRunMembers>(DRY_RUN_EXAMPLE)
+            .responds::<MessageResult>(200, "The result"),
+        post("/dry-run", Public, dry_run)
+            .summary("Evaluate a message without storing it")
+            .query::<ProcessQuery>()
+            .request::<DryRunMembers>(DRY_RUN_EXAMPLE)
+            .responds::<MessageResult>(200, "The result"),
     ]
 }
 
@@ -67,36 +112,6 @@ pub fn json_response(status: u16, text: String) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     (status, kind, Body::from(text)).into_response()
-}
-
-/// The whole body.
-struct BodyBytes(Bytes);
-
-impl FromRequest<ClaraContext> for BodyBytes {
-    type Rejection = Failure;
-
-    async fn from_request(request: Request, context: &ClaraContext) -> Result<Self, Failure> {
-        let (parts, body) = request.into_parts();
-        let limit = context.body_limit.min(BODY_MAX);
-        let body = body::read_body(&parts.headers, body, limit).await;
-        body.map(Self).map_err(from_edge)
-    }
-}
-
-/// The name in the path.
-struct PathParam(String);
-
-impl FromRequestParts<ClaraContext> for PathParam {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &ClaraContext,
-    ) -> Result<Self, Self::Rejection> {
-        // A path that is not valid UTF-8 matches no name.
-        let name = Path::<String>::from_request_parts(parts, context).await;
-        Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
-    }
 }
 
 /// The dialect of a process that the market answers to.

@@ -76,12 +76,10 @@ impl ProtocolSettings for Settings {
 }
 
 impl Setting for ItemId {
+    const EXAMPLE: &'static str = PROCESS;
+
     fn expected() -> String {
         "32 bytes in base64url, which is 43 characters".to_owned()
-    }
-
-    fn example() -> &'static str {
-        PROCESS
     }
 
     fn from_text(text: &str) -> Result<Self, InvalidValue> {
@@ -101,12 +99,10 @@ impl Setting for ItemId {
 
 /// The specification's topics are always included.
 impl Setting for Topics {
+    const EXAMPLE: &'static str = "tweet,discord,telegram,nft,weather";
+
     fn expected() -> String {
         Vec::<Topic>::expected()
-    }
-
-    fn example() -> &'static str {
-        "tweet,discord,telegram,nft,weather"
     }
 
     fn from_text(text: &str) -> Result<Self, InvalidValue> {
@@ -134,12 +130,10 @@ fn with_extra(named: Vec<Topic>) -> Topics {
 
 /// In text the pairs are separated by commas, or written as inline TOML.
 impl Setting for BridgedTopics {
+    const EXAMPLE: &'static str = "write_tweet=tweet";
+
     fn expected() -> String {
         "a table from capabilities to topics".to_owned()
-    }
-
-    fn example() -> &'static str {
-        "write_tweet=tweet"
     }
 
     fn from_text(text: &str) -> Result<Self, InvalidValue> {
@@ -185,12 +179,10 @@ fn bridged(map: BTreeMap<String, String>) -> BridgedTopics {
 struct Topic(String);
 
 impl Setting for Topic {
+    const EXAMPLE: &'static str = "tweet";
+
     fn expected() -> String {
         "a topic of letters, digits, dashes and underscores".to_owned()
-    }
-
-    fn example() -> &'static str {
-        "tweet"
     }
 
     fn from_text(text: &str) -> Result<Self, InvalidValue> {

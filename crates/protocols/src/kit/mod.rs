@@ -5,6 +5,7 @@
 //! protocol folders define what the values mean and which status a `Malformed` gets.
 
 pub mod ans104;
+pub mod api_doc;
 pub mod base64url;
 pub mod budget;
 pub mod canonical;

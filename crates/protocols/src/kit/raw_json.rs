@@ -2,15 +2,30 @@
 //! unchanged.
 
 use rialto_core::money::Credits;
+use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
+/// A JSON number with exactly these digits.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Number(Box<RawValue>);
+
+impl Number {
+    /// Its digits.
+    pub fn get(&self) -> &str {
+        self.0.get()
+    }
+}
+
+crate::value_schema!(Number, {"type": "number"});
+
 /// An amount as a JSON number with at least `decimals` decimals, and more only if it has them.
-pub fn amount(credits: Credits, decimals: usize) -> Box<RawValue> {
+pub fn amount(credits: Credits, decimals: usize) -> Number {
     number(credits.to_text(decimals))
 }
 
 /// A score in millionths as a JSON number with one or two decimals; finer ones are dropped.
-pub fn score(millionths: i64) -> Box<RawValue> {
+pub fn score(millionths: i64) -> Number {
     const HUNDREDTH: i64 = 10_000;
     let hundredths = millionths / HUNDREDTH;
     let sign = if hundredths < 0 { "-" } else { "" };
@@ -23,7 +38,7 @@ pub fn score(millionths: i64) -> Box<RawValue> {
 }
 
 /// A number in millionths, with all its decimals and at least one.
-pub fn millionths(value: i64) -> Box<RawValue> {
+pub fn millionths(value: i64) -> Number {
     number(Credits::from_micros(value).to_text(1))
 }
 
@@ -35,8 +50,9 @@ pub fn verbatim(text: &str) -> Box<RawValue> {
         .expect("every text can be written as a JSON string")
 }
 
-fn number(text: String) -> Box<RawValue> {
-    RawValue::from_string(text).expect("whole digits, perhaps with sign and decimals, are JSON")
+fn number(text: String) -> Number {
+    let raw = RawValue::from_string(text);
+    Number(raw.expect("whole digits, perhaps with sign and decimals, are JSON"))
 }
 
 #[cfg(test)]
@@ -46,7 +62,8 @@ mod tests {
 
     #[test]
     fn amounts_are_numbers_with_their_decimals() {
-        let shown = |micros, decimals| amount(Credits::from_micros(micros), decimals).to_string();
+        let shown =
+            |micros, decimals| amount(Credits::from_micros(micros), decimals).get().to_owned();
         assert_eq!(shown(100_000, 2), "0.10");
         assert_eq!(shown(0, 2), "0.00");
         assert_eq!(shown(1, 2), "0.000001");

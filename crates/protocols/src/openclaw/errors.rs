@@ -2,7 +2,6 @@
 //! writes HTTP responses.
 
 use std::borrow::Cow;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -16,8 +15,10 @@ use rialto_engine::Failure as EngineFailure;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::wire::error::ErrorBody;
 use super::wire::error::{Code, Failure, Rejected};
 use super::wire::{CommonMembers, Rejection};
+use crate::adapter::operation::ErrorInfo;
 use crate::adapter::{EdgeError, HubContext};
 
 /// When to retry an agent that is silent or in error (R72).
@@ -198,8 +199,20 @@ fn seconds(millis: i64) -> u32 {
     u32::try_from(millis.max(1).unsigned_abs().div_ceil(1_000)).unwrap_or(u32::MAX)
 }
 
+/// How all operations of this protocol answer errors.
+pub fn error_info() -> ErrorInfo {
+    let own = Code::ALL.iter().map(|code| (code.http_status(), *code));
+    let others = [
+        (408, Code::Validation),
+        (421, Code::Validation),
+        (500, Code::Unavailable),
+        (507, Code::Unavailable),
+    ];
+    ErrorInfo::json::<ErrorBody>(own.chain(others).map(|(status, code)| (status, code.as_str())))
+}
+
 /// The error for a refusal of the edge.
-pub fn from_edge(error: &EdgeError) -> Failure {
+pub fn from_edge(error: EdgeError) -> Failure {
     match error {
         EdgeError::NotFound => Failure::not_found("path"),
         EdgeError::MethodNotAllowed => {
@@ -216,7 +229,7 @@ pub fn from_edge(error: &EdgeError) -> Failure {
             Failure::new(Code::TooLarge, format!("the body has more than {limit} bytes"))
         }
         EdgeError::TooManyRequests { retry_after_seconds } => {
-            let seconds = u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX);
+            let seconds = u32::try_from(retry_after_seconds).unwrap_or(u32::MAX);
             Failure::rate_limited("too many messages; retry later", seconds)
         }
         EdgeError::Overloaded => {
@@ -254,14 +267,6 @@ impl IntoResponse for ErrorResponse {
 /// An error as a response.
 pub fn error_response(context: &HubContext, failure: &Failure) -> Response {
     write_error(failure, context.engine.random().new_uuid(), context.engine.now())
-}
-
-/// An error response where no hub context is available: without the hub's clock and ids.
-pub fn response_without_context(failure: &Failure) -> Response {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let millis = now.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(0));
-    let made = Uuid::new_v5(&Uuid::NAMESPACE_OID, &millis.to_be_bytes());
-    write_error(failure, made, Timestamp(millis))
 }
 
 fn write_error(failure: &Failure, made: Uuid, at: Timestamp) -> Response {

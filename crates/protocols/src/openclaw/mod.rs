@@ -45,16 +45,15 @@ use {
     self::reputation::PublishedScore,
     self::wire::Identity,
     crate::adapter::fidelity::{FieldMap, JobMessages},
-    crate::adapter::idempotency::{IdempotencyResponses, idempotent_router},
-    crate::adapter::operation::describe_operations,
+    crate::adapter::idempotency::IdempotencyResponses,
+    crate::adapter::operation::{ErrorInfo, bind_operations, describe_operations},
     crate::adapter::settings::ProtocolSettings,
     crate::adapter::{
-        BackgroundTask, EdgeError, HubContext, NewAgent, OpenProtocol, OperationInfo,
-        ProtocolAdapter, ProtocolContext, ScoreFuture, naming,
+        Api, BackgroundTask, EdgeError, HubContext, NewAgent, OpenProtocol, Operation,
+        OperationInfo, ProtocolAdapter, ProtocolContext, ScoreFuture, naming,
     },
     crate::kit::ijson,
     crate::kit::object::ObjectWriter,
-    axum::Router,
     axum::response::Response,
     rialto_config::Layers,
     rialto_core::agent::{Agent, AgentState},
@@ -112,6 +111,10 @@ impl ProtocolAdapter for Openclaw {
         describe_operations(ID, operations())
     }
 
+    fn errors(&self) -> ErrorInfo {
+        errors::error_info()
+    }
+
     fn field_map(&self) -> &'static dyn FieldMap {
         &OpenclawFieldMap
     }
@@ -123,38 +126,56 @@ impl ProtocolAdapter for Openclaw {
     fn checks_input(&self) -> bool {
         true
     }
+}
 
-    fn body_limit(&self, general: usize) -> usize {
-        general.min(BODY_MAX)
+#[cfg(feature = "server")]
+impl Api for OpenclawContext {
+    fn prefix(&self) -> &str {
+        ID.as_str()
+    }
+
+    fn operations(&self) -> Vec<Operation<()>> {
+        bind_operations(ID, operations(), self)
+    }
+
+    fn error_response(&self, error: EdgeError) -> Response {
+        errors::error_response(self, &errors::from_edge(error))
+    }
+
+    fn body_max(&self) -> usize {
+        BODY_MAX
+    }
+
+    fn idempotency(&self) -> Option<&dyn IdempotencyResponses> {
+        Some(self)
     }
 }
 
 #[cfg(feature = "server")]
-impl IdempotencyResponses for Openclaw {
-    fn namespace(&self) -> &'static str {
-        "openclaw"
+impl IdempotencyResponses for OpenclawContext {
+    fn context(&self) -> &HubContext {
+        self
     }
 
     fn invalid_key(&self) -> Response {
         let wrong = "Idempotency-Key must have 1 to 256 characters".to_owned();
-        errors::response_without_context(&Failure::with_violations(vec![wrong]))
+        errors::error_response(self, &Failure::with_violations(vec![wrong]))
     }
 
     fn body_mismatch(&self, body: &[u8]) -> Response {
         let text = "this Idempotency-Key was used with another body";
         let failure = Failure::new(Code::IdempotencyConflict, text);
-        errors::response_without_context(&match ijson::read(body) {
-            Ok(json) => failure.in_answer_to(&json),
-            Err(_) => failure,
-        })
+        errors::error_response(
+            self,
+            &match ijson::read(body) {
+                Ok(json) => failure.in_answer_to(&json),
+                Err(_) => failure,
+            },
+        )
     }
 
     fn storage_full(&self, refusal: &Refusal) -> Response {
-        errors::response_without_context(&errors::from_refusal(refusal))
-    }
-
-    fn edge_error(&self, error: EdgeError) -> Response {
-        errors::response_without_context(&errors::from_edge(&error))
+        errors::error_response(self, &errors::from_refusal(refusal))
     }
 
     fn redact_secrets(&self, body: &str) -> String {
@@ -248,8 +269,8 @@ impl OpenProtocol for OpenclawState {
         &Openclaw
     }
 
-    fn routes(self: Arc<Self>, context: &HubContext) -> Router {
-        idempotent_router(operations().into_iter(), &ProtocolContext::new(context, self), &Openclaw)
+    fn api(self: Arc<Self>, context: &HubContext) -> Arc<dyn Api> {
+        Arc::new(ProtocolContext::new(context, self))
     }
 
     fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
@@ -258,10 +279,6 @@ impl OpenProtocol for OpenclawState {
 
     fn run_background_tasks(self: Arc<Self>, context: &HubContext) -> BackgroundTask {
         Box::pin(UpdatePoster::new(ProtocolContext::new(context, self)).run())
-    }
-
-    fn edge_error_response(self: Arc<Self>, context: &HubContext, error: EdgeError) -> Response {
-        errors::error_response(context, &errors::from_edge(&error))
     }
 
     fn published_score<'a>(&'a self, _: &'a Engine, agent: &'a AgentState) -> ScoreFuture<'a> {

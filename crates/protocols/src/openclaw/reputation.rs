@@ -3,7 +3,6 @@
 use rialto_core::agent::AgentState;
 use rialto_core::time::Millis;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::kit::raw_json;
 
@@ -15,12 +14,12 @@ const FORMULA: &str = "0.6 × success_rate + 0.3 × on_time_completion_rate + \
 /// From 0 to 1, over the newest jobs.
 #[derive(Serialize)]
 pub struct PublishedScore {
-    score: Option<Box<RawValue>>,
-    success_rate: Option<Box<RawValue>>,
-    on_time_completion_rate: Option<Box<RawValue>>,
+    score: Option<raw_json::Number>,
+    success_rate: Option<raw_json::Number>,
+    on_time_completion_rate: Option<raw_json::Number>,
     average_response_time_ms: Option<i64>,
     response_scale_ms: i64,
-    response_time_score: Option<Box<RawValue>>,
+    response_time_score: Option<raw_json::Number>,
     counted: i64,
     formula: &'static str,
 }

@@ -3,19 +3,14 @@
 //! The key proves the identity; an open hub also accepts the identity a body claims, but only for
 //! agents native to this protocol.
 
-use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
-use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
-use rialto_core::command::Actor;
 use rialto_core::id::{AgentId, OwnerId};
 use rialto_core::job::Job;
 use rialto_core::refusal::Refusal;
 use rialto_core::world::World;
-use rialto_engine::Idempotency;
 use rialto_engine::secret::HubSecret;
 use sha2::Sha256;
 use uuid::Uuid;
@@ -24,164 +19,79 @@ use super::ID;
 use super::RegistryContext;
 use super::errors::{self, Failure, RequestKind};
 use super::wire::reserved_prefix;
-use crate::adapter::body;
-use crate::adapter::caller::{Caller, KeyRejection};
-use crate::adapter::idempotency::RequestIdempotency;
+use crate::adapter::OperationInfo;
+use crate::adapter::caller::{AcceptsKeys, Caller, KeyRejection, KnownCaller};
 
 /// The length in bytes of the truncated MAC of a callback token: 128 bits.
 const MAC_LEN: usize = 16;
 
-/// Any caller, with a valid key or none; a bad key is refused before the body is read.
-#[derive(Clone, Copy, Debug)]
-pub struct OptionalCaller {
-    pub caller: Caller,
-    open: bool,
-    pub idempotency: Option<Idempotency>,
-}
-
-/// A caller with a key, or one whose claimed identity is accepted.
-#[derive(Clone, Copy, Debug)]
-pub struct KnownCaller(pub OptionalCaller);
-
-/// The request body.
-pub struct BodyBytes(pub Bytes);
-
-/// The path parameter.
-pub struct PathParam(pub String);
-
-impl FromRequestParts<RegistryContext> for PathParam {
-    type Rejection = Failure;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &RegistryContext,
-    ) -> Result<Self, Failure> {
-        // A path that is not valid UTF-8 names nothing.
-        let name = Path::<String>::from_request_parts(parts, context).await;
-        name.map(|Path(name)| Self(name)).map_err(|_| Failure::not_found())
-    }
-}
-
-impl FromRequestParts<RegistryContext> for OptionalCaller {
-    type Rejection = Failure;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &RegistryContext,
-    ) -> Result<Self, Failure> {
-        let caller = Caller::authenticate(&context.engine, &parts.headers, &parts.extensions);
-        let caller = caller.map_err(|bad| match bad {
+impl AcceptsKeys for RegistryContext {
+    fn key_error(&self, rejection: KeyRejection, _: &OperationInfo) -> Response {
+        let failure = match rejection {
             KeyRejection::Unknown => Failure::unauthorized(),
             KeyRejection::Suspended => {
                 errors::from_refusal(&Refusal::Suspended, RequestKind::Other)
             }
-        })?;
-        let once = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
-        Ok(Self { caller, open: context.state.settings.is_open(), idempotency: once })
+        };
+        failure.into_response()
+    }
+
+    fn is_open(&self) -> bool {
+        self.state.settings.is_open()
     }
 }
 
-impl FromRequestParts<RegistryContext> for KnownCaller {
-    type Rejection = Failure;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &RegistryContext,
-    ) -> Result<Self, Failure> {
-        let anyone = OptionalCaller::from_request_parts(parts, context).await?;
-        match anyone.caller {
-            Caller::Anonymous if !anyone.open => Err(Failure::unauthorized()),
-            Caller::FormerAgent(_) => Err(Failure::unauthorized()),
-            _ => Ok(Self(anyone)),
+/// The acting agent: the key's own. A name in the request must not contradict it.
+pub fn acting_agent(
+    known: KnownCaller,
+    world: &World,
+    named: Option<&str>,
+) -> Result<AgentId, Failure> {
+    match known.0.caller {
+        Caller::Agent(id) => match named {
+            Some(name) if world.agent_by_alias(ID, name) != Some(id) => Err(identity_mismatch()),
+            _ => Ok(id),
+        },
+        Caller::Operator => Err(Failure::forbidden("an operator key cannot act for an agent")),
+        Caller::Anonymous | Caller::FormerAgent(_) => {
+            let missing = || Failure::field("/agent_id", "agent_id is required");
+            native_agent(world, named.ok_or_else(missing)?).ok_or_else(Failure::not_found)
         }
     }
 }
 
-impl FromRequest<RegistryContext> for BodyBytes {
-    type Rejection = Failure;
-
-    async fn from_request(
-        request: Request<Body>,
-        context: &RegistryContext,
-    ) -> Result<Self, Failure> {
-        let (parts, body) = request.into_parts();
-        let body = body::read_body(&parts.headers, body, context.body_limit).await;
-        body.map(Self).map_err(errors::from_edge)
+/// The agent in the path. Only its own key is accepted; for others it does not exist.
+pub fn agent_in_path(known: KnownCaller, world: &World, named: &str) -> Result<AgentId, Failure> {
+    match known.0.caller {
+        Caller::Agent(id) if world.agent_by_alias(ID, named) == Some(id) => Ok(id),
+        Caller::Agent(_) => Err(Failure::not_found()),
+        Caller::Operator => Err(Failure::forbidden("an operator key cannot act for an agent")),
+        Caller::Anonymous | Caller::FormerAgent(_) => {
+            native_agent(world, named).ok_or_else(Failure::not_found)
+        }
     }
 }
 
-impl OptionalCaller {
-    /// The caller of a registration.
-    pub fn actor(&self) -> Actor {
-        match self.caller {
-            Caller::Anonymous if self.open => Actor::OpenRegistration,
-            Caller::Anonymous => Actor::Anonymous,
-            Caller::Agent(id) | Caller::FormerAgent(id) => Actor::Agent(id),
-            Caller::Operator => Actor::Operator,
-        }
-    }
-
-    /// Whether the identity in the body is accepted without proof.
-    pub fn is_open(&self) -> bool {
-        self.open && self.caller == Caller::Anonymous
-    }
-
-    pub fn is_operator(&self) -> bool {
-        self.caller == Caller::Operator
+/// Whether the caller may act for this owner.
+pub fn speaks_for(known: KnownCaller, world: &World, owner: &str) -> bool {
+    match known.0.caller {
+        Caller::Agent(id) => owner_name(world, id).is_some_and(|name| name == owner),
+        Caller::Operator | Caller::FormerAgent(_) => false,
+        Caller::Anonymous => known.0.is_open() && reserved_prefix(owner).is_none(),
     }
 }
 
-impl KnownCaller {
-    /// The acting agent: the key's own. A name in the request must not contradict it.
-    pub fn acting_agent(&self, world: &World, named: Option<&str>) -> Result<AgentId, Failure> {
-        match self.0.caller {
-            Caller::Agent(id) => match named {
-                Some(name) if world.agent_by_alias(ID, name) != Some(id) => {
-                    Err(identity_mismatch())
-                }
-                _ => Ok(id),
-            },
-            Caller::Operator => Err(Failure::forbidden("an operator key cannot act for an agent")),
-            Caller::Anonymous | Caller::FormerAgent(_) => {
-                let missing = || Failure::field("/agent_id", "agent_id is required");
-                native_agent(world, named.ok_or_else(missing)?).ok_or_else(Failure::not_found)
-            }
-        }
+/// The caller's own owner.
+pub fn own_owner(known: KnownCaller, world: &World) -> Option<OwnerId> {
+    match known.0.caller {
+        Caller::Agent(id) => world.agent(id).map(|agent| agent.owner),
+        _ => None,
     }
+}
 
-    /// The agent in the path. Only its own key is accepted; for others it does not exist.
-    pub fn agent_in_path(&self, world: &World, named: &str) -> Result<AgentId, Failure> {
-        match self.0.caller {
-            Caller::Agent(id) if world.agent_by_alias(ID, named) == Some(id) => Ok(id),
-            Caller::Agent(_) => Err(Failure::not_found()),
-            Caller::Operator => Err(Failure::forbidden("an operator key cannot act for an agent")),
-            Caller::Anonymous | Caller::FormerAgent(_) => {
-                native_agent(world, named).ok_or_else(Failure::not_found)
-            }
-        }
-    }
-
-    /// Whether the caller may act for this owner.
-    pub fn speaks_for(&self, world: &World, owner: &str) -> bool {
-        match self.0.caller {
-            Caller::Agent(id) => self.owner(world, id).is_some_and(|name| name == owner),
-            Caller::Operator | Caller::FormerAgent(_) => false,
-            Caller::Anonymous => self.0.open && reserved_prefix(owner).is_none(),
-        }
-    }
-
-    /// The caller's own owner.
-    pub fn own_owner(&self, world: &World) -> Option<OwnerId> {
-        match self.0.caller {
-            Caller::Agent(id) => world.agent(id).map(|agent| agent.owner),
-            _ => None,
-        }
-    }
-
-    fn owner<'w>(&self, world: &'w World, id: AgentId) -> Option<&'w str> {
-        let agent = world.agent(id)?;
-        world.owner(agent.owner).map(|owner| owner.name.as_str())
-    }
+fn owner_name(world: &World, id: AgentId) -> Option<&str> {
+    let agent = world.agent(id)?;
+    world.owner(agent.owner).map(|owner| owner.name.as_str())
 }
 
 /// A registered agent whose home is this protocol.

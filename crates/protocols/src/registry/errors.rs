@@ -9,12 +9,16 @@ use rialto_core::money::Credits;
 use rialto_core::refusal::{Refusal, Retry};
 use rialto_core::time::Timestamp;
 use rialto_engine::Failure as EngineFailure;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::wire::DECIMALS;
 use crate::adapter::EdgeError;
+use crate::adapter::operation::ErrorInfo;
+use crate::kit::api_doc::Nullable;
 use crate::kit::fields::Malformed;
+use crate::kit::raw_json::Number;
 use crate::kit::{raw_json, rfc3339};
 
 pub const INVALID_REQUEST: &str = "INVALID_REQUEST";
@@ -305,8 +309,40 @@ pub fn cause_of_code(code: &str) -> Cause {
     }
 }
 
-#[derive(Serialize)]
-struct ErrorBody<'a> {
+/// How all operations of this protocol answer errors.
+pub fn error_info() -> ErrorInfo {
+    ErrorInfo::json::<ErrorBody<'static>>([
+        (400, INVALID_REQUEST),
+        (401, "UNAUTHORIZED"),
+        (402, BUDGET_INSUFFICIENT),
+        (402, TRANSFER_FAILED),
+        (403, "FORBIDDEN"),
+        (403, "SUSPENDED"),
+        (404, "NOT_FOUND"),
+        (404, TRANSFER_FAILED),
+        (405, INVALID_REQUEST),
+        (408, INVALID_REQUEST),
+        (409, "CONFLICT"),
+        (409, TRANSFER_FAILED),
+        (413, "TOO_LARGE"),
+        (415, "UNSUPPORTED_ENCODING"),
+        (421, INVALID_REQUEST),
+        (422, "CONFLICT"),
+        (422, "IDEMPOTENCY_CONFLICT"),
+        (422, SKILL_MISMATCH),
+        (422, TRANSFER_FAILED),
+        (429, "RATE_LIMITED"),
+        (500, "INTERNAL"),
+        (502, EXECUTION_ERROR),
+        (503, AGENT_OFFLINE),
+        (503, "UNAVAILABLE"),
+        (507, "UNAVAILABLE"),
+    ])
+}
+
+/// An error; a refused job is also answered in the form of a result.
+#[derive(Serialize, JsonSchema)]
+pub struct ErrorBody<'a> {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     job: Option<RefusedJobBody<'a>>,
     status: &'a str,
@@ -316,18 +352,20 @@ struct ErrorBody<'a> {
     detail: &'a str,
 }
 
-#[derive(Serialize)]
-struct RefusedJobBody<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct RefusedJobBody<'a> {
+    #[schemars(with = "Nullable<String>")]
     job_id: Option<&'a str>,
+    #[schemars(with = "Nullable<String>")]
     agent_id: Option<&'a str>,
     output_data: (),
-    execution_cost: Box<RawValue>,
+    execution_cost: Number,
     execution_time_ms: u32,
     timestamp_utc: String,
 }
 
-#[derive(Serialize)]
-struct ErrorDetail<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct ErrorDetail<'a> {
     code: &'a str,
     message: &'a str,
     retryable: bool,

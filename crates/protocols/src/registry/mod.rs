@@ -35,15 +35,14 @@ use {
     self::operations::operations,
     self::reputation::PublishedScore,
     crate::adapter::fidelity::{FieldMap, JobMessages},
-    crate::adapter::idempotency::{IdempotencyResponses, idempotent_router},
-    crate::adapter::operation::describe_operations,
+    crate::adapter::idempotency::IdempotencyResponses,
+    crate::adapter::operation::{ErrorInfo, bind_operations, describe_operations},
     crate::adapter::settings::ProtocolSettings,
     crate::adapter::{
-        EdgeError, HubContext, NewAgent, OpenProtocol, OperationInfo, ProtocolAdapter,
-        ProtocolContext, ScoreFuture, naming,
+        Api, EdgeError, HubContext, NewAgent, OpenProtocol, Operation, OperationInfo,
+        ProtocolAdapter, ProtocolContext, ScoreFuture, naming,
     },
-    crate::kit::ijson::{self, Json, JsonValue},
-    axum::Router,
+    crate::kit::ijson,
     axum::response::{IntoResponse, Response},
     rialto_config::Layers,
     rialto_core::agent::AgentState,
@@ -81,18 +80,8 @@ impl ProtocolAdapter for Registry {
         describe_operations(ID, operations())
     }
 
-    fn recognizes_registration(&self, body: &Json<'_>) -> bool {
-        let named =
-            ["agent_name", "owner_id", "skills"].iter().any(|name| body.get(name).is_some());
-        let by_uuid = body.get("agent_id").is_some_and(|id| match id.value() {
-            JsonValue::String(text) => text.parse::<uuid::fmt::Hyphenated>().is_ok(),
-            _ => false,
-        });
-        named || by_uuid
-    }
-
-    fn registration_example(&self) -> Option<&'static str> {
-        Some(errors::REGISTRATION_EXAMPLE)
+    fn errors(&self) -> ErrorInfo {
+        errors::error_info()
     }
 
     fn is_api_protocol(&self) -> bool {
@@ -132,23 +121,12 @@ impl OpenProtocol for RegistryState {
         &Registry
     }
 
-    fn routes(self: Arc<Self>, context: &HubContext) -> Router {
-        idempotent_router(operations().into_iter(), &ProtocolContext::new(context, self), &Registry)
-    }
-
-    fn root_routes(self: Arc<Self>, context: &HubContext) -> Router {
-        // Two protocols register at the root. The hub tells their registrations apart.
-        let rows =
-            operations().into_iter().filter(|row| row.at_root && row.info.path != "/register");
-        idempotent_router(rows, &ProtocolContext::new(context, self), &Registry)
+    fn api(self: Arc<Self>, context: &HubContext) -> Arc<dyn Api> {
+        Arc::new(ProtocolContext::new(context, self))
     }
 
     fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
         Arc::new(RegistryEncoder { context: ProtocolContext::new(context, self) })
-    }
-
-    fn edge_error_response(self: Arc<Self>, _: &HubContext, error: EdgeError) -> Response {
-        errors::from_edge(error).into_response()
     }
 
     fn published_score<'a>(&'a self, engine: &'a Engine, agent: &'a AgentState) -> ScoreFuture<'a> {
@@ -164,9 +142,32 @@ impl OpenProtocol for RegistryState {
 }
 
 #[cfg(feature = "server")]
-impl IdempotencyResponses for Registry {
-    fn namespace(&self) -> &'static str {
-        "registry"
+impl Api for RegistryContext {
+    fn prefix(&self) -> &str {
+        ID.as_str()
+    }
+
+    fn operations(&self) -> Vec<Operation<()>> {
+        bind_operations(ID, operations(), self)
+    }
+
+    fn error_response(&self, error: EdgeError) -> Response {
+        errors::from_edge(error).into_response()
+    }
+
+    fn unreadable_path(&self) -> Option<Response> {
+        Some(Failure::not_found().into_response())
+    }
+
+    fn idempotency(&self) -> Option<&dyn IdempotencyResponses> {
+        Some(self)
+    }
+}
+
+#[cfg(feature = "server")]
+impl IdempotencyResponses for RegistryContext {
+    fn context(&self) -> &HubContext {
+        self
     }
 
     fn invalid_key(&self) -> Response {
@@ -182,10 +183,6 @@ impl IdempotencyResponses for Registry {
     fn storage_full(&self, refusal: &Refusal) -> Response {
         let failure = errors::from_refusal(refusal, errors::RequestKind::Other);
         Failure { field: Some("Idempotency-Key".to_owned()), ..failure }.into_response()
-    }
-
-    fn edge_error(&self, error: EdgeError) -> Response {
-        errors::from_edge(error).into_response()
     }
 
     fn redact_secrets(&self, body: &str) -> String {

@@ -5,7 +5,6 @@ use rialto_core::id::OutcomeId;
 use rialto_core::reputation::{Outcome, Score};
 use rialto_engine::{Engine, Failure};
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::kit::raw_json;
 
@@ -19,7 +18,7 @@ const AFTER_FAILURE: &str = "old - 3.0 × 1.5";
 /// From 0 to 100, one step per job.
 #[derive(Serialize)]
 pub struct PublishedScore {
-    score: Box<RawValue>,
+    score: raw_json::Number,
     successes: u64,
     failures: u64,
     /// The newest step; `null` before the first.
@@ -28,12 +27,12 @@ pub struct PublishedScore {
 
 #[derive(Serialize)]
 struct ScoreStep {
-    before: Box<RawValue>,
+    before: raw_json::Number,
     /// The requester's score at that time.
-    hirer: Box<RawValue>,
+    hirer: raw_json::Number,
     ok: bool,
     /// Clamped to 0 through 100, whatever the formula gives.
-    after: Box<RawValue>,
+    after: raw_json::Number,
     formula: &'static str,
 }
 

@@ -12,12 +12,14 @@ use rialto_core::job::{Cause, Job, Requester, State};
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
 use rialto_core::world::World;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::auth::callback_token;
 use super::errors::{cause_of_code, code_of_cause};
+use super::wire::StatusName;
 use super::wire::{
     CURRENCY, DECIMALS, JobPost, JobStatus, PassthroughMembers, RegisterBody, ResultPost,
     SkillOffer, TransferPost,
@@ -26,6 +28,7 @@ use super::{ID, RegistryContext};
 use crate::adapter::open_job::{JobRequest, WorkerChoice, requester_name, skill_name};
 use crate::adapter::question_view::QuestionView;
 use crate::adapter::{bridge, fidelity};
+use crate::kit::raw_json::Number;
 use crate::kit::{raw_json, rfc3339};
 
 pub fn register_agent(
@@ -168,18 +171,19 @@ pub fn transfer_credits(wire: TransferPost, fresh: Uuid, open_payee: bool) -> Co
 }
 
 /// An amount with two decimals; finer ones are rounded down, as balances are.
-pub fn format_amount(amount: Credits) -> Box<RawValue> {
+pub fn format_amount(amount: Credits) -> Number {
     raw_json::amount(amount.floor(DECIMALS), DECIMALS)
 }
 
 /// A job's result, or that there is none yet.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct ResultBody<'a> {
     job_id: &'a str,
     agent_id: Option<String>,
+    #[schemars(with = "StatusName")]
     status: &'static str,
     output_data: Option<Box<RawValue>>,
-    execution_cost: Box<RawValue>,
+    execution_cost: Number,
     execution_time_ms: i64,
     error_message: Option<&'a str>,
     error_code: Option<&'static str>,
@@ -250,13 +254,13 @@ pub fn result_body<'a>(world: &World, job: &'a Job) -> ResultBody<'a> {
 }
 
 /// A job as its worker gets it: the requester's own text except for the callback URL.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct ForwardedJob {
     pub job_id: String,
     pub orchestrator_id: String,
     pub skill_name: String,
     pub input_data: Box<RawValue>,
-    pub budget: Box<RawValue>,
+    pub budget: Number,
     pub currency: &'static str,
     pub callback_url: String,
     pub timestamp_utc: String,

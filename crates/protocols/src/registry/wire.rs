@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::kit::api_doc::{AnyObject, Time};
 use crate::kit::canonical::{job_digest, write_canonical};
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, Json, JsonValue};
@@ -48,6 +49,116 @@ const JOB_MEMBERS: [&str; 9] = [
 ];
 /// Prefixes of owner names that the hub gives to owners of other protocols.
 pub const RESERVED_OWNERS: [&str; 5] = ["relay:", "openclaw:", "clara:", "agora:", "hub:"];
+
+crate::request_members! {
+    /// The body of `POST /register`.
+    RegisterMembers {
+        /// The agent's id; without it the hub makes one.
+        agent_id: Option<Uuid>,
+        #[schemars(length(min = 1, max = NAME_MAX))]
+        agent_name: String,
+        /// The owner that is paid and pays for the agent.
+        #[schemars(length(min = 1, max = NAME_MAX))]
+        owner_id: String,
+        /// Where the agent gets its jobs; without it, the agent fetches them.
+        api_endpoint: Option<String>,
+        #[schemars(length(max = SKILLS_MAX))]
+        skills: Option<Vec<SkillMembers>>,
+        /// `0.1`.
+        version: Option<String>,
+        timestamp_utc: Option<Time>,
+        /// Whether a known agent gets a new key.
+        rotate_key: Option<bool>,
+    }
+}
+
+crate::request_members! {
+    /// A skill of a registration.
+    SkillMembers {
+        #[schemars(length(min = 1, max = NAME_MAX))]
+        skill_name: String,
+        #[schemars(length(max = ABOUT_MAX))]
+        description: Option<String>,
+        cost_per_call: Amount,
+        /// Names and types.
+        input_schema: Option<AnyObject>,
+        output_schema: Option<AnyObject>,
+    }
+}
+
+crate::request_members! {
+    /// The body of `POST /jobs`. The worker also gets all members that are not listed here.
+    JobMembers {
+        /// The requester's id of the job; a repeat with the same id is the same job.
+        job_id: Option<Uuid>,
+        /// The requester, where no key says it.
+        #[schemars(length(min = 1, max = NAME_MAX))]
+        orchestrator_id: Option<String>,
+        /// The agent that is to do it; otherwise the hub chooses.
+        agent_id: Option<Uuid>,
+        #[schemars(length(min = 1, max = NAME_MAX))]
+        skill_name: String,
+        input_data: Option<AnyObject>,
+        /// The most that the job may cost.
+        budget: Amount,
+        currency: Option<Currency>,
+        /// Where a late result is delivered.
+        callback_url: Option<String>,
+        timestamp_utc: Option<Time>,
+    }
+}
+
+crate::words! {
+    /// The only currency.
+    Currency: "chorus_credits_v1"
+}
+
+crate::words! {
+    /// The status of a job.
+    StatusName: "SUCCESS" | "FAILURE" | "PENDING"
+}
+
+crate::request_members! {
+    /// The body of `POST /results` and of a callback.
+    ResultMembers {
+        /// The job; a callback URL names it already.
+        job_id: Option<Uuid>,
+        agent_id: Option<Uuid>,
+        status: StatusName,
+        /// The result; required if `status` is `SUCCESS`.
+        output_data: Option<serde_json::Value>,
+        /// What it cost, at most the agreed price. An invalid value is ignored.
+        execution_cost: Option<serde_json::Value>,
+        /// An invalid value is ignored.
+        execution_time_ms: Option<serde_json::Value>,
+        #[schemars(length(max = ERROR_TEXT_MAX))]
+        error_message: Option<String>,
+        error_code: Option<String>,
+    }
+}
+
+crate::request_members! {
+    /// The body of `POST /transfer`.
+    TransferMembers {
+        /// The payer's id of the transfer; a repeat with the same id is the same transfer.
+        transfer_id: Option<Uuid>,
+        from_owner: String,
+        to_owner: String,
+        /// Above zero.
+        amount: Amount,
+        /// The job that it pays for.
+        job_id: Option<Uuid>,
+        timestamp_utc: Option<Time>,
+    }
+}
+
+/// Credits in a request. The hub ignores the rounding noise of a double, also below zero.
+pub enum Amount {}
+crate::value_schema!(Amount, {
+    "type": "number",
+    "maximum": 1_000_000_000,
+    "description": "Credits, not negative, with at most two decimals"
+});
 
 /// The body of a registration.
 #[derive(Clone, Debug)]

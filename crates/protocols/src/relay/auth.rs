@@ -1,30 +1,19 @@
 //! Authenticates callers by their key, before the body is read.
 
-use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
-use axum::http::HeaderMap;
-use axum::http::header::AUTHORIZATION;
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use bytes::Bytes;
+use axum::response::{IntoResponse, Response};
 use rialto_core::agent::key::KeyHash;
 use rialto_core::id::AgentId;
 use rialto_core::world::World;
-use rialto_engine::keys::{Key, parse_bearer};
 use rialto_engine::{Engine, Idempotency};
 
 use super::RelayContext;
-use super::errors::{self, ErrorResponse, error_response};
-use super::{BODY_MAX, Code, Failure, ID};
-use crate::adapter::caller::Caller;
-use crate::adapter::idempotency::RequestIdempotency;
-use crate::adapter::{RequestHead, body};
-
-/// Any caller, with a valid key or none.
-#[derive(Clone, Copy, Debug)]
-pub struct OptionalCaller {
-    pub caller: Caller,
-    pub idempotency: Option<Idempotency>,
-}
+use super::errors::{self, error_response};
+use super::operations::MESSAGES;
+use super::{Code, Failure, ID};
+use crate::adapter::OperationInfo;
+use crate::adapter::caller::{AcceptsKeys, Caller, KeyRejection, KnownCaller};
 
 /// An agent, by its own key.
 #[derive(Clone, Copy, Debug)]
@@ -47,142 +36,62 @@ pub struct AgentOrOperator {
     pub once: Option<Idempotency>,
 }
 
-/// The presented key, for streams that end with it and for answers that repeat it.
-pub struct PresentedKey(pub Option<Key>);
-
-/// The request body.
-pub struct BodyBytes(pub Bytes);
-
-/// The path parameter.
-pub struct PathParam(pub String);
-
-/// A message refused because of its key gets the same form as any rejected message.
-fn refuse_at(context: &RelayContext, parts: &Parts, failure: Failure) -> ErrorResponse {
-    let refused = error_response(context, failure);
-    let is_message = parts.uri.path().trim_start_matches("/relay") == "/messages";
-    if is_message { refused.into_rejected_message() } else { refused }
-}
-
-impl FromRequestParts<RelayContext> for OptionalCaller {
-    type Rejection = ErrorResponse;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &RelayContext,
-    ) -> Result<Self, ErrorResponse> {
-        let caller = Caller::authenticate(&context.engine, &parts.headers, &parts.extensions);
-        let caller =
-            caller.map_err(|bad| refuse_at(context, parts, errors::from_key_rejection(bad)))?;
-        let once = parts.extensions.get::<RequestIdempotency>().map(|once| once.0);
-        Ok(Self { caller, idempotency: once })
-    }
-}
-
-impl FromRequestParts<RelayContext> for AgentOrOperator {
-    type Rejection = ErrorResponse;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &RelayContext,
-    ) -> Result<Self, ErrorResponse> {
-        let OptionalCaller { caller, idempotency: once } =
-            OptionalCaller::from_request_parts(parts, context).await?;
-        match caller {
-            Caller::Agent(id) => Ok(Self { agent: Some(id), once }),
-            Caller::Operator => Ok(Self { agent: None, once }),
-            Caller::Anonymous | Caller::FormerAgent(_) => {
-                Err(refuse_at(context, parts, errors::unauthorized()))
-            }
+impl AcceptsKeys for RelayContext {
+    fn key_error(&self, rejection: KeyRejection, operation: &OperationInfo) -> Response {
+        let refused = error_response(self, errors::from_key_rejection(rejection));
+        // A message refused because of its key has the same form as any rejected message.
+        if operation.path.trim_start_matches("/relay") == MESSAGES {
+            refused.into_rejected_message().into_response()
+        } else {
+            refused.into_response()
         }
     }
 }
 
-impl AgentOrOperator {
-    /// The caller of a request without an idempotency key.
-    pub fn from_headers(context: &RelayContext, head: &RequestHead) -> Result<Self, ErrorResponse> {
-        let agent = match Caller::authenticate(&context.engine, &head.headers, &head.extensions) {
-            Ok(Caller::Agent(id)) => Some(id),
-            Ok(Caller::Operator) => None,
-            Ok(Caller::Anonymous | Caller::FormerAgent(_)) => {
-                return Err(error_response(context, errors::unauthorized()));
-            }
-            Err(bad) => return Err(error_response(context, errors::from_key_rejection(bad))),
-        };
-        Ok(Self { agent, once: None })
+impl FromRequestParts<RelayContext> for AgentOrOperator {
+    type Rejection = Response;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &RelayContext,
+    ) -> Result<Self, Response> {
+        let KnownCaller(known) = KnownCaller::from_request_parts(parts, context).await?;
+        let agent = if let Caller::Agent(id) = known.caller { Some(id) } else { None };
+        Ok(Self { agent, once: known.idempotency })
     }
 }
 
 impl FromRequestParts<RelayContext> for AgentCaller {
-    type Rejection = ErrorResponse;
+    type Rejection = Response;
 
     async fn from_request_parts(
         parts: &mut Parts,
         context: &RelayContext,
-    ) -> Result<Self, ErrorResponse> {
+    ) -> Result<Self, Response> {
         let AgentOrOperator { agent, once } =
             AgentOrOperator::from_request_parts(parts, context).await?;
         // An operator key opens no inbox (R56).
-        let id = agent.ok_or_else(|| error_response(context, errors::unauthorized()))?;
-        Ok(Self { id, once })
+        let refused = || error_response(context, errors::unauthorized()).into_response();
+        Ok(Self { id: agent.ok_or_else(refused)?, once })
     }
 }
 
 impl FromRequestParts<RelayContext> for OperatorCaller {
-    type Rejection = ErrorResponse;
+    type Rejection = Response;
 
     async fn from_request_parts(
         parts: &mut Parts,
         context: &RelayContext,
-    ) -> Result<Self, ErrorResponse> {
+    ) -> Result<Self, Response> {
         let AgentOrOperator { agent, once } =
             AgentOrOperator::from_request_parts(parts, context).await?;
         let only = "operator key required; agents register with POST /register";
         match agent {
             None => Ok(Self { once }),
-            Some(_) => Err(error_response(context, Failure::new(Code::Forbidden, only))),
+            Some(_) => {
+                Err(error_response(context, Failure::new(Code::Forbidden, only)).into_response())
+            }
         }
-    }
-}
-
-impl FromRequestParts<RelayContext> for PresentedKey {
-    type Rejection = std::convert::Infallible;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        _: &RelayContext,
-    ) -> Result<Self, Self::Rejection> {
-        Ok(Self(key(&parts.headers)))
-    }
-}
-
-fn key(headers: &HeaderMap) -> Option<Key> {
-    headers.get(AUTHORIZATION)?.to_str().ok().and_then(parse_bearer).and_then(Key::parse)
-}
-
-impl FromRequestParts<RelayContext> for PathParam {
-    type Rejection = std::convert::Infallible;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &RelayContext,
-    ) -> Result<Self, Self::Rejection> {
-        // A path that is not valid UTF-8 names nothing.
-        let name = Path::<String>::from_request_parts(parts, context).await;
-        Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
-    }
-}
-
-impl FromRequest<RelayContext> for BodyBytes {
-    type Rejection = ErrorResponse;
-
-    async fn from_request(
-        request: Request<Body>,
-        context: &RelayContext,
-    ) -> Result<Self, ErrorResponse> {
-        let (parts, body) = request.into_parts();
-        let limit = context.body_limit.min(BODY_MAX);
-        let body = body::read_body(&parts.headers, body, limit).await;
-        body.map(Self).map_err(|error| refuse_at(context, &parts, errors::from_edge(&error)))
     }
 }
 

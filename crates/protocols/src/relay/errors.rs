@@ -12,7 +12,9 @@ use super::wire::response::REJECTED;
 use super::{Code, Failure, InvalidBody};
 use crate::adapter::EdgeError;
 use crate::adapter::caller::KeyRejection;
+use crate::adapter::operation::ErrorInfo;
 use crate::kit::fields::Malformed;
+use crate::relay::wire::api_doc::ErrorBody;
 
 /// A JSON response.
 pub fn json_response(status: u16, body: Vec<u8>) -> Response {
@@ -194,8 +196,21 @@ pub fn with_turn_hint(failure: Failure) -> Failure {
     Failure { hint: Some(hint.into()), field, ..failure }
 }
 
+/// How all operations of this protocol answer errors.
+pub fn error_info() -> ErrorInfo {
+    let own = Code::ALL.into_iter().map(|code| (code.status(), code));
+    let others = [
+        (408, Code::Validation),
+        (421, Code::NotFound),
+        (500, Code::Unavailable),
+        (502, Code::AdaptationFailed),
+        (507, Code::Unavailable),
+    ];
+    ErrorInfo::json::<ErrorBody>(own.chain(others).map(|(status, code)| (status, code.as_str())))
+}
+
 /// A refusal by the edge as an error.
-pub fn from_edge(error: &EdgeError) -> Failure {
+pub fn from_edge(error: EdgeError) -> Failure {
     let other = |status, code, text: &'static str| Failure { status, ..Failure::new(code, text) };
     match error {
         EdgeError::NotFound => {
@@ -218,7 +233,7 @@ pub fn from_edge(error: &EdgeError) -> Failure {
             Failure::new(Code::PayloadTooLarge, format!("the body has more than {limit} bytes"))
         }
         EdgeError::TooManyRequests { retry_after_seconds } => Failure {
-            retry_after_seconds: Some(u32::try_from(*retry_after_seconds).unwrap_or(u32::MAX)),
+            retry_after_seconds: Some(u32::try_from(retry_after_seconds).unwrap_or(u32::MAX)),
             ..Failure::new(Code::RateLimited, "too many requests; wait and try again")
         },
         EdgeError::Overloaded => Failure {

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_text_passes_three_times_in_a_row_whoever_says_it() {
+    fn the_same_text_passes_three_times_in_a_row_from_any_sender() {
         let guard = LoopGuard::default();
         let back = (AgentId(2), AgentId(1));
         assert_eq!(delay(&guard, PAIR, None, "Thank you!", at(0)), None);

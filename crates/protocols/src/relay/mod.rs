@@ -43,23 +43,21 @@ use rialto_core::alias::Protocol;
 #[cfg(feature = "server")]
 use {
     crate::adapter::fidelity::{FieldMap, JobMessages},
-    crate::adapter::idempotency::{self, IdempotencyResponses, idempotent_router},
-    crate::adapter::operation::describe_operations,
+    crate::adapter::idempotency::IdempotencyResponses,
+    crate::adapter::operation::{ErrorInfo, bind_operations, describe_operations},
     crate::adapter::settings::ProtocolSettings,
     crate::adapter::{
-        EdgeError, FastRoute, HubContext, NewAgent, OpenProtocol, OperationInfo, ProtocolAdapter,
-        ProtocolContext, naming,
+        Api, EdgeError, HubContext, NewAgent, OpenProtocol, Operation, OperationInfo,
+        ProtocolAdapter, ProtocolContext, naming,
     },
-    crate::kit::ijson::{self, Json, JsonValue},
-    axum::Router,
+    crate::kit::ijson,
     axum::response::{IntoResponse, Response},
     delivery::RelayEncoder,
     delivery::attempt::RunningAttempts,
-    errors::ErrorResponse,
     fields::RelayFieldMap,
     loop_guard::LoopGuard,
     message::TraceIds,
-    operations::{messages, operations},
+    operations::operations,
     rialto_config::Layers,
     rialto_core::notice::Notice,
     rialto_core::refusal::Refusal,
@@ -70,7 +68,7 @@ use {
     std::sync::Arc,
     std::sync::atomic::{AtomicU64, Ordering},
     std::time::Instant,
-    wire::error::{REGISTRATION_EXAMPLE, example_for},
+    wire::error::example_for,
 };
 
 /// The protocol's id.
@@ -106,20 +104,12 @@ impl ProtocolAdapter for Relay {
         describe_operations(ID, operations())
     }
 
+    fn errors(&self) -> ErrorInfo {
+        errors::error_info()
+    }
+
     fn held_until(&self, notice: &Notice, now: Timestamp) -> Option<Timestamp> {
         delivery::held_until(&notice.news, notice.at, now)
-    }
-
-    fn recognizes_registration(&self, body: &Json<'_>) -> bool {
-        let addressed = body.get("agent_id").is_some_and(|id| match id.value() {
-            JsonValue::String(text) => text.contains('@'),
-            _ => false,
-        });
-        body.get("agent_card").is_some() || addressed
-    }
-
-    fn registration_example(&self) -> Option<&'static str> {
-        Some(REGISTRATION_EXAMPLE)
     }
 
     fn field_map(&self) -> &'static dyn FieldMap {
@@ -130,9 +120,28 @@ impl ProtocolAdapter for Relay {
         let digits = naming::alias_digits(new.home, new.native, long);
         Some(format!("{}-{digits}@{}", naming::slug(new.name), new.home))
     }
+}
 
-    fn body_limit(&self, general: usize) -> usize {
-        general.min(BODY_MAX)
+#[cfg(feature = "server")]
+impl Api for RelayContext {
+    fn prefix(&self) -> &str {
+        ID.as_str()
+    }
+
+    fn operations(&self) -> Vec<Operation<()>> {
+        bind_operations(ID, operations(), self)
+    }
+
+    fn error_response(&self, error: EdgeError) -> Response {
+        errors::error_response(self, errors::from_edge(error)).into_response()
+    }
+
+    fn body_max(&self) -> usize {
+        BODY_MAX
+    }
+
+    fn idempotency(&self) -> Option<&dyn IdempotencyResponses> {
+        Some(self)
     }
 
     fn handles_unknown_paths(&self) -> bool {
@@ -140,17 +149,10 @@ impl ProtocolAdapter for Relay {
     }
 }
 
-/// The edge refuses requests before the hub context is available, including its clock.
 #[cfg(feature = "server")]
-fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Timestamp(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
-}
-
-#[cfg(feature = "server")]
-impl IdempotencyResponses for Relay {
-    fn namespace(&self) -> &'static str {
-        "relay"
+impl IdempotencyResponses for RelayContext {
+    fn context(&self) -> &HubContext {
+        self
     }
 
     fn invalid_key(&self) -> Response {
@@ -159,22 +161,18 @@ impl IdempotencyResponses for Relay {
             example: Some(example_for("Idempotency-Key").into()),
             ..Failure::new(Code::Validation, "Idempotency-Key must have 1 to 256 characters")
         };
-        ErrorResponse::new(failure, now()).into_response()
+        errors::error_response(self, failure).into_response()
     }
 
     fn body_mismatch(&self, _: &[u8]) -> Response {
         let text = "this Idempotency-Key was used with another body; use a new one";
-        ErrorResponse::new(Failure::new(Code::IdempotencyConflict, text), now()).into_response()
+        errors::error_response(self, Failure::new(Code::IdempotencyConflict, text)).into_response()
     }
 
     fn storage_full(&self, refusal: &Refusal) -> Response {
         let field = Some("Idempotency-Key".into());
-        ErrorResponse::new(Failure { field, ..errors::from_refusal(refusal) }, now())
-            .into_response()
-    }
-
-    fn edge_error(&self, error: EdgeError) -> Response {
-        ErrorResponse::new(errors::from_edge(&error), now()).into_response()
+        let failure = Failure { field, ..errors::from_refusal(refusal) };
+        errors::error_response(self, failure).into_response()
     }
 
     fn redact_secrets(&self, body: &str) -> String {
@@ -239,35 +237,12 @@ impl OpenProtocol for RelayState {
         &Relay
     }
 
-    fn routes(self: Arc<Self>, context: &HubContext) -> Router {
-        idempotent_router(operations().into_iter(), &ProtocolContext::new(context, self), &Relay)
-    }
-
-    fn root_routes(self: Arc<Self>, context: &HubContext) -> Router {
-        // Two protocols register at the root. The hub tells their registrations apart.
-        let rows =
-            operations().into_iter().filter(|row| row.at_root && row.info.path != "/register");
-        idempotent_router(rows, &ProtocolContext::new(context, self), &Relay)
-    }
-
-    fn fast_routes(self: Arc<Self>, context: &HubContext) -> Vec<FastRoute> {
-        let context = ProtocolContext::new(context, self);
-        vec![FastRoute {
-            method: "POST",
-            path: "/messages",
-            excluded_headers: &[idempotency::HEADER],
-            handler: Box::new(move |head, body| {
-                messages::send_message_fast(context.clone(), head, body)
-            }),
-        }]
+    fn api(self: Arc<Self>, context: &HubContext) -> Arc<dyn Api> {
+        Arc::new(ProtocolContext::new(context, self))
     }
 
     fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
         Arc::new(RelayEncoder { context: ProtocolContext::new(context, self) })
-    }
-
-    fn edge_error_response(self: Arc<Self>, context: &HubContext, error: EdgeError) -> Response {
-        ErrorResponse::new(errors::from_edge(&error), context.engine.now()).into_response()
     }
 
     fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {

@@ -233,7 +233,7 @@ fn summary(world: &World, job: &Job) -> String {
     ObjectWriter::new()
         .uuid("id", job.uuid)
         .text("skill", skill.unwrap_or(&job.request.skill))
-        .maybe_raw("price", price.as_deref().map(|price| price.get()))
+        .maybe_raw("price", price.as_ref().map(|price| price.get()))
         .finish()
 }
 

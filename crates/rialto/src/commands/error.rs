@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_says_what_helps_where_nobody_else_does() {
+    fn a_command_suggests_a_fix_when_the_hub_gives_none() {
         let helped = |status, code| {
             refused(status, code, None).with_hint_on(Exit::NotFound, "look there").next
         };

@@ -41,7 +41,7 @@ fn every_place_where_something_private_is_shown_is_one_of_the_hubs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_private_is_shown_to_those_it_is_for_and_to_nobody_else() {
+async fn private_data_is_shown_only_to_its_readers() {
     let life = Life::live().await;
     let mut found = Found::new();
     let mut answers = 0;

@@ -207,7 +207,7 @@ pub const TABLE: &[Row] = &[
 ];
 
 #[test]
-fn every_type_of_message_is_the_word_of_somebody() {
+fn every_message_type_has_its_allowed_senders() {
     let all: BTreeSet<&str> = MessageType::ALL.iter().map(|kind| kind.as_str()).collect();
     let rows: BTreeSet<&str> = TABLE.iter().map(|row| row.kind.as_str()).collect();
     assert_eq!(all, rows, "types without a row");
@@ -217,7 +217,7 @@ fn every_type_of_message_is_the_word_of_somebody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_envelope_is_taken_from_whose_word_it_is_and_from_nobody_else() {
+async fn every_envelope_is_accepted_only_from_its_sender() {
     let doors = doors("/agora");
     for row in TABLE {
         let mut market = Market::open(row.stage).await;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use About::{Account, Agent, Auction, Newcomer, Task};
+use Signer::{Requester, Worker};
 use rialto_protocols::clara::Action;
 use rialto_protocols::clara::wire::result::MessageResult;
 
 use super::{FORGER, SIGNERS, Signer, doors, held};
 use crate::clara::kit::{Hub, Wallet};
 use crate::kit::Reply;
-use About::{Account, Agent, Auction, Newcomer, Task};
-use Signer::{Requester, Worker};
 
 /// One action and its permitted signers.
 pub struct Row {
@@ -140,7 +140,7 @@ impl Market {
         if by == Signer::Operator {
             request = request.bearer_auth(&self.hub.operator);
         }
-        let reply = Reply::of(request.send().await.expect("an answer")).await;
+        let reply = Reply::to(request).await;
         match reply.status {
             202 => Some(self.hub.result(&reply.str("/id")).await),
             _ => {
@@ -197,7 +197,7 @@ pub const TABLE: &[Row] = &[
 ];
 
 #[test]
-fn every_action_is_the_deed_of_somebody() {
+fn every_action_has_its_allowed_callers() {
     let all: BTreeSet<&str> = Action::ALL.iter().map(|action| action.as_str()).collect();
     let rows: BTreeSet<&str> = TABLE.iter().map(|row| row.action.as_str()).collect();
     assert_eq!(all, rows, "actions without a row");
@@ -212,7 +212,7 @@ fn every_action_is_the_deed_of_somebody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_order_is_taken_from_who_may_give_it_and_from_nobody_else() {
+async fn every_order_is_accepted_only_from_its_allowed_callers() {
     let doors = doors("/clara");
     for row in TABLE {
         let mut market = Market::open().await;

@@ -302,7 +302,7 @@ pub(super) async fn send_offer(
     }
     #[derive(Serialize)]
     struct OfferBody {
-        price: Box<RawValue>,
+        price: raw_json::Number,
     }
     let path = format!("/v1/jobs/{job}");
     let job: OfferedJob = read(&hub.call_text(Method::GET, &path, None).await?.1)?;
@@ -348,7 +348,7 @@ struct RegisterBody<'a> {
 struct SkillBody<'a> {
     skill_name: &'a str,
     description: &'a str,
-    cost_per_call: Box<RawValue>,
+    cost_per_call: raw_json::Number,
     input_schema: BTreeMap<String, &'static str>,
     output_schema: BTreeMap<String, &'static str>,
 }

@@ -14,7 +14,7 @@ use crate::testkit::{AWAY, HOME, TestHub, registration, skill};
 use crate::time::Millis;
 
 #[test]
-fn a_name_that_somebody_of_another_protocol_goes_by_is_nobodys_to_register() {
+fn an_alias_of_an_agent_of_another_protocol_cannot_be_registered() {
     for native in ["pat", "pat-of-away"] {
         let mut scene = TestHub::default();
         let aliases = vec![(HOME, "pat".to_owned())];
@@ -28,7 +28,7 @@ fn a_name_that_somebody_of_another_protocol_goes_by_is_nobodys_to_register() {
 }
 
 #[test]
-fn somebody_unknown_speaks_for_nobody() {
+fn an_unknown_sender_acts_for_no_agent() {
     let mut scene = TestHub::default();
     scene.register_worker("ada", "acme", &[]);
     let order = by(Actor::Agent(AgentId(999)), registration("eve", "acme", &[]));
@@ -62,7 +62,7 @@ fn the_name_an_agent_came_with_is_kept_however_it_is_called_later() {
 }
 
 #[test]
-fn what_waits_is_given_to_whoever_comes_with_its_first_order_and_can_do_it() {
+fn a_waiting_job_is_given_to_a_capable_agent_that_registers_with_its_first_order() {
     let mut scene = TestHub::default();
     let client = scene.register_client("client", "rich", "100");
     let policy = Policy {

@@ -25,7 +25,7 @@ fn careless() -> Rules {
 }
 
 #[test]
-fn nobody_takes_a_name_that_looks_like_another_owners() {
+fn a_name_confusable_with_another_owners_is_refused() {
     let mut scene = TestHub::new(careless());
     scene.register_worker("ada", "acme", &[]);
     for actor in [Actor::Anonymous, Actor::OpenRegistration, Actor::Operator, Actor::Owner] {

@@ -20,7 +20,7 @@ fn unproven(native: &str) -> Registration {
 }
 
 #[test]
-fn whoever_comes_without_proof_and_is_never_heard_of_again_is_taken_off_the_lists() {
+fn an_unproven_agent_without_further_calls_is_delisted() {
     let mut scene = strict();
     let ghost = scene.register(unproven("ghost")).unwrap();
     scene.advance(Millis(LONG.0 - 1));
@@ -106,7 +106,7 @@ fn an_endpoint_that_takes_a_delivery_is_a_sign() {
 }
 
 #[test]
-fn who_was_spoken_for_is_not_on_probation_and_nobody_is_by_default() {
+fn a_proven_agent_is_not_on_probation_and_none_is_by_default() {
     let mut scene = strict();
     for (native, actor) in
         [("a", Actor::OpenRegistration), ("b", Actor::Operator), ("c", Actor::Owner)]

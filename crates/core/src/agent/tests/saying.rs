@@ -109,7 +109,7 @@ fn a_word_without_words_always_counts_and_is_no_news() {
 }
 
 #[test]
-fn old_news_brings_nobody_back() {
+fn an_old_report_does_not_bring_an_agent_back_online() {
     let (mut scene, ada) = poller();
     let cid = scene.register_worker("cid", "rich", &[]);
     let until = Some(scene.now.plus(seconds(60)));
@@ -230,7 +230,7 @@ proptest! {
 }
 
 #[test]
-fn whoever_comes_back_to_say_that_it_is_away_is_given_nothing() {
+fn an_agent_that_reports_itself_away_gets_no_job() {
     let (mut scene, ada) = poller();
     let client = scene.register_client("client", "rich", "1.00");
     scene.advance(seconds(100));

@@ -30,7 +30,7 @@ fn haggler(scene: &mut TestHub) -> AgentId {
 }
 
 #[test]
-fn whoever_won_at_a_price_cannot_raise_it_afterwards() {
+fn the_winner_of_an_auction_cannot_raise_its_price() {
     for by_hand in [true, false] {
         let (mut scene, client) = market();
         let pat = haggler(&mut scene);
@@ -56,7 +56,7 @@ fn whoever_won_at_a_price_cannot_raise_it_afterwards() {
 }
 
 #[test]
-fn whoever_puts_off_what_it_named_a_price_for_cannot_name_another() {
+fn an_agent_that_defers_after_its_offer_cannot_change_the_price() {
     let (mut scene, client) = market();
     let pat = haggler(&mut scene);
     let order = scene.job_order(client, "sum", "6");

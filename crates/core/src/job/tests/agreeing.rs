@@ -169,7 +169,7 @@ fn without_a_budget_any_price_may_be_named() {
 }
 
 #[test]
-fn nothing_is_accepted_that_nobody_offered() {
+fn an_offer_that_was_not_made_cannot_be_accepted() {
     let (mut scene, ..) = asked(None);
     assert_eq!(scene.sign_and_run("ann", "a1", accept("o")), Err(Refusal::NotFound));
     scene.sign_and_run("pat", "o", offer("r", "1")).unwrap();
@@ -209,7 +209,7 @@ fn a_blocked_provider_names_no_price() {
 }
 
 #[test]
-fn nobody_else_bids_and_whoever_takes_an_offer_by_job_pays_like_anybody() {
+fn only_invited_agents_bid_and_accepting_an_offer_by_job_pays_the_same() {
     let (mut scene, ann, [pat, ..], job) = asked(None);
     let stranger = scene.register_worker("stranger", "stranger", &[("sum", "1")]);
     scene.sign_and_run("pat", "o", offer("r", "4")).unwrap();
@@ -242,7 +242,7 @@ fn unbound(offer: &str, read_to: u64) -> Command {
 }
 
 #[test]
-fn an_order_to_pay_that_names_nobody_takes_only_an_offer_that_was_read() {
+fn an_acceptance_without_a_payee_takes_only_an_offer_that_was_read() {
     let (mut scene, ann, ..) = asked(Some("8"));
     for (by, name) in [("pat", "o1"), ("sue", "o2")] {
         scene.sign_and_run(by, name, offer("r", "5")).unwrap();

@@ -94,7 +94,7 @@ fn in_the_direct_flow_a_failure_counts_and_a_refusal_does_not() {
 }
 
 #[test]
-fn before_a_price_is_taken_nobody_is_to_blame_and_afterwards_there_is_no_excuse() {
+fn before_a_price_is_accepted_a_failure_has_no_penalty_and_afterwards_it_has() {
     let (mut scene, _, pat, _) = direct();
     scene.sign_and_run("pat", "o", offer("r", "4")).unwrap();
     assert_eq!(scene.sign_and_run("pat", "e", failure("r")), Ok(State::Failed));
@@ -134,7 +134,7 @@ fn one_of_several_says_no_and_the_last_no_is_the_end() {
 }
 
 #[test]
-fn the_requester_withdraws_and_everybody_asked_is_told_in_its_words() {
+fn the_requester_withdraws_and_all_invited_agents_get_its_reason() {
     let (mut scene, ann, pat, job) = direct();
     assert_eq!(scene.sign_and_run("ann", "e", failure("r")), Ok(State::Cancelled));
     assert!(untouched(&scene));
@@ -177,7 +177,7 @@ fn what_was_accepted_cannot_be_withdrawn() {
 }
 
 #[test]
-fn whoever_was_asked_alone_and_stays_silent_is_to_blame_and_both_are_told() {
+fn a_directly_asked_agent_that_does_not_answer_is_penalized_and_both_are_notified() {
     let (mut scene, ann, pat, job) = direct();
     scene.read_inbox(pat);
     scene.advance(Millis(JOB_LIFETIME.0 - 1));
@@ -192,7 +192,7 @@ fn whoever_was_asked_alone_and_stays_silent_is_to_blame_and_both_are_told() {
 }
 
 #[test]
-fn nobody_is_blamed_for_a_question_it_never_read_or_had_no_time_for() {
+fn an_invitation_that_was_never_read_or_came_too_late_has_no_penalty() {
     let (mut scene, _, pat, job) = direct();
     scene.advance(JOB_LIFETIME);
     assert_eq!(scene.state(job), State::Expired);
@@ -213,7 +213,7 @@ fn nobody_is_blamed_for_a_question_it_never_read_or_had_no_time_for() {
 }
 
 #[test]
-fn an_offer_nobody_took_and_a_fan_out_nobody_answered_blame_nobody() {
+fn an_offer_not_accepted_and_a_fan_out_not_answered_penalize_no_agent() {
     let (mut scene, ann, pat, job) = direct();
     scene.sign_and_run("pat", "o", offer("r", "4")).unwrap();
     let sue = scene.introduce("sue", &[("sum", "1")]);
@@ -235,7 +235,7 @@ fn an_offer_nobody_took_and_a_fan_out_nobody_answered_blame_nobody() {
 }
 
 #[test]
-fn the_silence_of_the_last_of_several_blames_nobody() {
+fn the_last_of_several_that_does_not_answer_has_no_penalty() {
     let (mut scene, ..) = direct();
     let sue = scene.introduce("sue", &[("sum", "1")]);
     scene.request_all("ann", "fan", Some("5"));
@@ -255,7 +255,7 @@ fn silence_after_the_price_was_taken_counts() {
 }
 
 #[test]
-fn whoever_is_reached_at_an_endpoint_hears_of_the_timeout_there() {
+fn an_agent_with_an_endpoint_gets_the_timeout_there() {
     let mut scene = TestHub::default();
     let endpoint = |name: &str| Some(format!("https://{name}.example"));
     let [ann, pat] = ["ann", "pat"].map(|name| {

@@ -247,7 +247,7 @@ fn in_an_auction_those_who_always_ask_the_same_have_their_offer_made() {
 }
 
 #[test]
-fn in_an_auction_somebody_who_names_its_prices_is_asked_and_may_close_it() {
+fn in_an_auction_an_agent_that_sets_its_own_prices_is_invited_and_may_close_it() {
     let (mut scene, client, pat) = haggler();
     let own = scene.register_worker("own", "own", &[("sum", "9")]);
     let job = auction(&mut scene, client, "50");
@@ -331,7 +331,7 @@ fn who_names_its_price_is_not_taken_for_the_cheapest() {
 }
 
 #[test]
-fn what_nobody_looked_at_is_not_given_to_who_came_later_and_is_strict() {
+fn unchecked_input_is_not_given_to_a_strict_agent_that_came_later() {
     let mut scene = TestHub::default();
     let client = scene.register_client("client", "client", "100");
     let order = scene.job_order(client, "sum", "5");

@@ -100,7 +100,7 @@ fn offers_of_one_bidder_are_limited() {
 }
 
 #[test]
-fn nobody_offers_and_the_hold_goes_back() {
+fn without_offers_the_hold_is_released() {
     let (mut scene, client) = market();
     let order = auction(&mut scene, client, "50");
     assert_eq!(scene.try_open_job(order).unwrap_err(), Refusal::NoSuchSkill);
@@ -172,7 +172,7 @@ fn a_winner_that_declines_is_followed_by_the_next_lowest_offer() {
 }
 
 #[test]
-fn an_auction_that_slept_past_its_deadline_blames_nobody() {
+fn an_auction_that_was_suspended_past_its_deadline_penalizes_no_agent() {
     let (mut scene, client) = market();
     let [a, ..] = bidders(&mut scene);
     let order = auction(&mut scene, client, "50");

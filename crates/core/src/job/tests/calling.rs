@@ -108,7 +108,7 @@ fn put_off_before_it_was_named_it_is_named_when_asked_again() {
 }
 
 #[test]
-fn a_name_stays_with_its_job_whoever_has_it() {
+fn a_name_stays_with_its_job_after_reassignment() {
     let (mut scene, client) = market();
     let [ada, bob] = ["ada", "bob"].map(|native| keeps(&mut scene, native, ASKS));
     let order = OpenJob { policy: PATIENT, ..scene.job_order(client, "sum", "0.50") };

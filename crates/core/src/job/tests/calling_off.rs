@@ -75,7 +75,7 @@ fn the_reason_is_kept_in_the_words_it_was_given() {
 }
 
 #[test]
-fn whoever_it_waits_for_may_call_it_off_and_the_other_is_told() {
+fn the_party_it_waits_for_may_cancel_and_the_other_is_notified() {
     for approval in [false, true] {
         for worker in [false, true] {
             let (mut scene, client, ada, job) = waiting(approval);
@@ -102,7 +102,7 @@ fn whoever_it_waits_for_may_call_it_off_and_the_other_is_told() {
 }
 
 #[test]
-fn nobody_else_may_and_without_that_policy_only_who_asked() {
+fn other_agents_may_not_and_without_that_policy_only_the_requester_may() {
     let (mut scene, _, _, job) = waiting(false);
     let eve = scene.register_worker("eve", "evil", &[]);
     for by in [Canceller::Agent(eve), Canceller::Guest] {

@@ -125,7 +125,7 @@ fn a_fan_out_goes_to_both_sides() {
 }
 
 #[test]
-fn whoever_is_left_alone_by_those_who_cannot_is_asked_alone() {
+fn the_only_capable_agent_left_is_asked_directly() {
     let (mut scene, _) = ann();
     let pat = scene.introduce("pat", &[("sum", "3")]);
     scene.register_worker("dear", "dear", &[("sum", "6")]);

@@ -150,7 +150,7 @@ fn what_the_operator_takes_away_is_in_the_history() {
 }
 
 #[test]
-fn who_named_a_price_that_nobody_took_is_not_to_blame_for_the_end() {
+fn a_bidder_that_was_not_chosen_has_no_penalty() {
     let mut scene = TestHub::default();
     scene.introduce("ann", &[]);
     let pat = scene.introduce("pat", &[("sum", "0")]);
@@ -210,7 +210,7 @@ fn work_from_elsewhere_is_not_taken_for_a_job_of_some_name() {
 }
 
 #[test]
-fn only_whom_the_input_does_not_suit_is_told_so() {
+fn only_agents_whose_schema_rejects_the_input_are_skipped() {
     let mut scene = TestHub::default();
     scene.grant("ann", super::AWAY_CREDITS);
     scene.introduce("ann", &[]);
@@ -228,7 +228,7 @@ fn only_whom_the_input_does_not_suit_is_told_so() {
 }
 
 #[test]
-fn who_does_not_want_to_hear_from_somebody_is_not_chosen_for_it() {
+fn an_agent_that_blocked_the_requester_is_not_selected() {
     let (mut scene, client) = market();
     let [ada, bob] = ["ada", "bob"].map(|name| scene.register_worker(name, name, &[("sum", "1")]));
     scene.run(Command::SetBlocked { agent: ada, other: client, blocked: true }).unwrap();
@@ -296,7 +296,7 @@ fn so_many_wait_for_who_is_away_and_not_one_more_and_all_of_them_stay() {
 }
 
 #[test]
-fn what_cannot_be_brought_to_anybody_waits_if_it_may_and_is_taken_back_if_not() {
+fn a_job_that_cannot_be_delivered_waits_if_allowed_and_is_taken_back_otherwise() {
     for (policy, state) in [(PATIENT, State::Queued), (Policy::default(), State::Withdrawn)] {
         let (mut scene, client) = market();
         scene.register(registration_with_endpoint("ada", "acme", &[("sum", "1")])).unwrap();
@@ -307,7 +307,7 @@ fn what_cannot_be_brought_to_anybody_waits_if_it_may_and_is_taken_back_if_not() 
 }
 
 #[test]
-fn who_named_a_price_is_counted_on_and_for_whom_it_was_named_only_if_it_is_there() {
+fn a_bidder_is_relied_on_and_its_requester_only_while_present() {
     for (home, wins) in [(HOME, true), (AWAY, false)] {
         let (mut scene, client) = market();
         let order = Registration { home, ..registration("ada", "acme", &[("sum", "1")]) };

@@ -23,7 +23,7 @@ fn waiting() -> (TestHub, AgentId, AgentId, JobId) {
 }
 
 #[test]
-fn what_nobody_has_fetched_can_be_called_off() {
+fn a_job_that_was_not_fetched_can_be_cancelled() {
     let (mut scene, client, ada, job) = waiting();
     let eve = scene.register_worker("eve", "evil", &[]);
     for stranger in [eve, ada] {

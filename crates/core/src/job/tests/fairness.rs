@@ -446,7 +446,7 @@ fn a_later_offer_of_one_worker_may_not_be_higher() {
 }
 
 #[test]
-fn whoever_takes_an_offer_gets_the_price_it_was_shown() {
+fn accepting_an_offer_costs_the_price_that_was_shown() {
     let (mut scene, client) = market();
     let [ada, bob] = ["ada", "bob"].map(|one| scene.register_worker(one, one, &[("sum", "1")]));
     let job = calls_for_offers(&mut scene, client);
@@ -532,7 +532,7 @@ fn notices_of_work_count_against_the_limit_of_an_inbox() {
 }
 
 #[test]
-fn whoever_takes_its_work_elsewhere_is_hired_however_little_it_reads() {
+fn an_agent_that_fetches_work_by_other_means_stays_hirable() {
     for endpoint in [false, true] {
         let (mut scene, client) = small_inboxes(4);
         let order = if endpoint { registration_with_endpoint } else { registration }(
@@ -662,7 +662,7 @@ fn asking_for_work_is_as_good_as_reading_of_it_also_when_there_is_none() {
 }
 
 #[test]
-fn whoever_delivers_its_work_is_hired_however_it_learned_of_it() {
+fn an_agent_that_delivers_results_stays_hirable_without_reading_notices() {
     let (mut scene, client) = small_inboxes(4);
     let ada = scene.register_worker("ada", "acme", &[("sum", "0.10")]);
     for _ in 0..20 {
@@ -673,7 +673,7 @@ fn whoever_delivers_its_work_is_hired_however_it_learned_of_it() {
 }
 
 #[test]
-fn whoever_asks_for_its_invitations_is_invited_however_little_it_reads() {
+fn an_agent_that_lists_its_invitations_is_invited_even_with_a_full_inbox() {
     let (mut scene, client) = small_inboxes(4);
     let ada = scene.register_worker("ada", "acme", &[("sum", "0.10")]);
     for round in 0..20 {

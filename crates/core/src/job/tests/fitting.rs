@@ -299,7 +299,7 @@ fn who_does_not_come_back_is_not_waited_for() {
 }
 
 #[test]
-fn whoever_comes_back_changed_is_looked_at_anew() {
+fn an_agent_that_returns_with_changed_skills_is_checked_again() {
     for (price, terms, skill, cause) in [
         ("0.10", Terms::default(), "dig", Cause::NoSuchSkill),
         (

@@ -168,7 +168,7 @@ fn who_was_given_work_hears_at_its_endpoint_that_it_is_off_only_if_it_reads_by_u
 }
 
 #[test]
-fn somebody_strict_takes_what_was_looked_at_and_what_is_of_its_own_protocol() {
+fn a_strict_agent_accepts_checked_input_and_input_of_its_own_protocol() {
     for (home, later) in [(AWAY, false), (HOME, true), (HOME, false)] {
         let (mut scene, client) = market();
         let mut strict = registration("far", "far", &[("sum", "1")]);
@@ -201,7 +201,7 @@ fn work_whose_first_sign_is_a_part_of_it_has_begun_in_the_history_once() {
 }
 
 #[test]
-fn a_price_is_also_a_yes_of_who_answers_for_itself_and_of_nobody_else() {
+fn an_offer_is_also_an_acceptance_only_for_agents_that_confirm_jobs_themselves() {
     for answers_itself in [true, false] {
         let (mut scene, client) = market();
         let mut order = registration("pat", "pat", &[("sum", "0")]);
@@ -219,7 +219,7 @@ fn a_price_is_also_a_yes_of_who_answers_for_itself_and_of_nobody_else() {
 }
 
 #[test]
-fn only_somebody_who_is_meant_is_waited_for_while_it_is_away() {
+fn only_a_named_agent_is_waited_for_while_it_is_offline() {
     let mut scene = TestHub::default();
     scene.grant("ann", super::AWAY_CREDITS);
     scene.introduce("ann", &[]);
@@ -233,7 +233,7 @@ fn only_somebody_who_is_meant_is_waited_for_while_it_is_away() {
 }
 
 #[test]
-fn nobody_names_a_price_that_is_not_there() {
+fn a_price_cannot_be_named_by_an_absent_agent() {
     let (mut scene, client) = market();
     let ada = scene.register_worker("ada", "acme", &[("sum", "1")]);
     let order = auction(&mut scene, client);
@@ -260,7 +260,7 @@ fn nobody_names_a_price_that_is_not_there() {
 }
 
 #[test]
-fn whoever_was_told_to_wait_is_called_back_also_after_a_price_was_named() {
+fn a_requester_that_was_told_to_wait_gets_its_callback_also_after_an_offer() {
     let (mut scene, client) = market();
     let pat = scene.introduce("pat", &[("sum", "5")]);
     let (selection, callback) = (Selection::Direct(pat), Some("https://back.example".to_owned()));

@@ -110,7 +110,7 @@ fn an_address_that_is_right_is_taken_and_one_that_is_wrong_refused() {
 }
 
 #[test]
-fn whoever_is_no_party_and_whatever_is_unknown_get_the_same_answer() {
+fn a_third_party_and_an_unknown_id_get_the_same_answer() {
     let (mut scene, [ann, ..], [first, _]) = twins();
     scene.introduce("zoe", &[("sum", "1")]);
     let uuid = scene.job(first).uuid.to_string();

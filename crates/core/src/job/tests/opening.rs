@@ -167,7 +167,7 @@ fn an_unknown_or_departed_agent_cannot_ask() {
 }
 
 #[test]
-fn a_patient_job_waits_for_somebody_to_come() {
+fn a_queued_job_waits_for_a_capable_agent() {
     let (mut scene, client) = market();
     scene.register_worker("dear", "acme", &[("sum", "9.00")]);
     let policy = Policy {
@@ -242,7 +242,7 @@ fn an_update_that_raises_the_price_is_not_held_to_the_old_one() {
 }
 
 #[test]
-fn what_waits_past_its_deadline_is_given_to_nobody() {
+fn a_waiting_job_past_its_deadline_is_not_assigned() {
     let (mut scene, client) = market();
     let order = OpenJob { policy: PATIENT, ..scene.job_order(client, "sum", "1.00") };
     let job = scene.open_job(order).id;
@@ -310,7 +310,7 @@ fn the_id_of_a_request_leads_to_the_newest_job_of_its_requester_and_to_none_of_t
 }
 
 #[test]
-fn nobody_leaves_more_open_than_the_rules_allow_in_number_or_in_bytes() {
+fn open_jobs_are_limited_in_number_and_bytes() {
     let rules =
         |open_jobs_max, open_bytes_max| Rules { open_jobs_max, open_bytes_max, ..Rules::default() };
     for rules in [rules(2, 1 << 20), rules(100, 70)] {

@@ -93,7 +93,7 @@ const ONE: Terms = Terms {
 };
 
 #[test]
-fn a_yes_for_somebody_full_is_tried_again_every_five_seconds() {
+fn an_acceptance_for_a_worker_at_its_limit_is_retried_every_five_seconds() {
     let (mut scene, client, ada, [job, other]) = busy(|_| {}, ONE);
     scene.approve(job, Approver::Agent(ada), true).unwrap();
     for _ in 0..4 {
@@ -114,7 +114,7 @@ fn a_yes_for_somebody_full_is_tried_again_every_five_seconds() {
 }
 
 #[test]
-fn a_yes_for_somebody_who_has_begun_enough_waits_for_the_minute_to_pass() {
+fn an_acceptance_for_a_worker_over_its_starts_per_minute_waits_for_the_minute_to_pass() {
     let (mut scene, _, ada, [job, _]) = busy(
         |_| {},
         Terms {

@@ -190,7 +190,7 @@ fn a_yes_for_an_agent_that_is_full_holds_until_it_has_room() {
 }
 
 #[test]
-fn nobody_gets_round_the_yes() {
+fn a_job_that_needs_approval_cannot_start_without_it() {
     let (mut scene, client, ada, job) = needs_a_yes();
     let order =
         OpenJob { selection: Selection::Broadcast, ..scene.job_order(client, "sum", "0.50") };
@@ -255,7 +255,7 @@ fn who_answers_for_itself_has_the_job_once_it_says_so() {
 }
 
 #[test]
-fn a_no_gives_the_money_back_and_blames_nobody() {
+fn a_refusal_refunds_the_hold_without_penalty() {
     let (mut scene, client, ada, job) = asked();
     let ended = scene.respond(job, ada, no()).unwrap();
     assert_eq!((ended.state, ended.worker()), (State::Failed, None));
@@ -368,7 +368,7 @@ fn who_begins_or_hands_over_has_taken_it_on() {
 }
 
 #[test]
-fn the_hub_says_yes_for_everybody_else() {
+fn the_hub_accepts_for_agents_of_other_protocols() {
     let (mut scene, client) = market();
     let ada = scene.register_worker("ada", "acme", &[("sum", "0.10")]);
     let job = hire(&mut scene, client, ada).unwrap();
@@ -472,7 +472,7 @@ fn nothing_else_calls_off_what_was_begun() {
 }
 
 #[test]
-fn what_nobody_has_yet_can_be_called_off() {
+fn a_job_without_a_worker_can_be_cancelled() {
     for (mut scene, client, ada, job) in [needs_a_yes(), asked()] {
         assert_eq!(scene.cancel(job, ada).unwrap_err(), Refusal::NotFound);
         scene.cancel(job, client).unwrap();

@@ -10,7 +10,7 @@ use crate::time::Millis;
 const AT_ONCE: usize = 8;
 
 #[test]
-fn whoever_puts_a_job_off_again_and_again_is_asked_ever_more_slowly() {
+fn an_agent_that_defers_repeatedly_is_asked_with_growing_delay() {
     let (mut scene, client) = market();
     let ada = keeps(&mut scene, "ada", ASKS);
     let job = hire(&mut scene, client, ada).unwrap().id;

@@ -179,7 +179,7 @@ fn a_deadline_in_the_past_is_asked_about_after_presence() {
 }
 
 #[test]
-fn nobody_is_given_work_after_the_deadline_because_it_is_back() {
+fn an_agent_that_returns_gets_no_job_past_its_deadline() {
     let (mut scene, client, ada, _) = put_off();
     let deadline = scene.now.plus(seconds(30));
     let order = OpenJob { deadline, ..order(&mut scene, client, ada) };
@@ -218,7 +218,7 @@ fn who_leaves_instead_of_coming_back_ends_it_without_money_having_moved() {
 }
 
 #[test]
-fn whether_somebody_is_there_is_known_before_anything_is_asked() {
+fn presence_is_known_before_a_request_is_sent() {
     let (mut scene, client) = market();
     let order = registration("ada", "acme", &[("sum", "0.10")]);
     let terms = Terms {

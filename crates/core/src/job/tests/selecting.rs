@@ -82,7 +82,7 @@ fn the_round_goes_on_where_it_stood_after_a_restart() {
 }
 
 #[test]
-fn a_turn_is_only_taken_by_whoever_gets_the_job() {
+fn only_the_agent_that_gets_the_job_advances_the_rotation() {
     let mut scene = TestHub::default();
     let poor = scene.register_client("poor", "poor", "0.50");
     let rich = scene.register_client("rich", "rich", "9.00");
@@ -161,7 +161,7 @@ fn best_reputation_takes_the_first_in_discovery_order() {
 }
 
 #[test]
-fn nobody_gets_a_job_while_offline() {
+fn an_offline_agent_gets_no_job() {
     let (mut scene, client) = market();
     let away = registration("away", "o1", &[("sum", "0.10")]);
     let liveness = crate::agent::Liveness::ByPolling;
@@ -204,7 +204,7 @@ fn a_broadcast_is_one_job_for_each_at_its_own_price() {
 }
 
 #[test]
-fn a_declined_copy_of_a_broadcast_is_nobody_elses() {
+fn a_declined_copy_of_a_broadcast_is_not_given_to_another_agent() {
     let (mut scene, client) = market();
     scene.register_worker("a", "o1", &[("sum", "1")]);
     scene.register_worker("b", "o2", &[("sum", "1")]);
@@ -253,7 +253,7 @@ fn a_broadcast_is_paid_in_full_or_not_at_all() {
 }
 
 #[test]
-fn why_nobody_was_found_leaves_the_requester_itself_out() {
+fn the_reason_for_no_match_ignores_the_requester_itself() {
     let (mut scene, client) = market();
     scene.register(registration("client", "rich", &[("sum", "0.10")])).unwrap();
     let order = scene.job_order(client, "sum", "1.00");

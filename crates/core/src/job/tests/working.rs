@@ -225,7 +225,7 @@ fn a_declined_job_without_a_second_choice_ends_with_refund() {
 }
 
 #[test]
-fn a_job_everybody_declines_is_given_up_after_a_number_of_turns() {
+fn a_job_that_all_agents_decline_fails_after_a_number_of_attempts() {
     let mut scene = TestHub::new(Rules { attempts_max: 3, ..Rules::default() });
     let client = scene.register_client("client", "rich", "1.00");
     for n in 0..5 {
@@ -242,7 +242,7 @@ fn a_job_everybody_declines_is_given_up_after_a_number_of_turns() {
 }
 
 #[test]
-fn a_job_past_its_deadline_is_passed_on_to_nobody() {
+fn a_job_past_its_deadline_is_not_reassigned() {
     let (mut scene, client) = market();
     scene.register_worker("a", "o1", &[("sum", "0.10")]);
     let b = scene.register_worker("b", "o2", &[("sum", "0.10")]);
@@ -426,7 +426,7 @@ fn the_hub_takes_the_next_one_when_the_first_cannot_be_reached() {
 }
 
 #[test]
-fn a_requester_that_was_told_to_wait_hears_the_end_and_nobody_is_blamed() {
+fn a_requester_that_was_told_to_wait_gets_the_end_and_no_worker_is_penalized() {
     let (mut scene, client) = market();
     let ada =
         scene.register(registration_with_endpoint("ada", "acme", &[("sum", "0.10")])).unwrap();

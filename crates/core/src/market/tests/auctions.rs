@@ -47,7 +47,7 @@ fn an_offer_a_moment_before_the_end_counts() {
 }
 
 #[test]
-fn it_closes_as_soon_as_everybody_has_answered_and_equal_offers_go_to_the_eldest() {
+fn it_closes_when_all_have_answered_and_equal_offers_go_to_the_oldest_agent() {
     let (mut scene, client) = market();
     let [a, b, c] = three(&mut scene);
     let order = auction(&mut scene, client, "50");
@@ -91,7 +91,7 @@ fn who_passes_has_answered_and_cannot_offer_any_more() {
 }
 
 #[test]
-fn nobody_offers_and_the_hold_goes_back() {
+fn without_offers_the_hold_is_released() {
     let (mut scene, client) = market();
     let [a, b, c] = three(&mut scene);
     let order = auction(&mut scene, client, "50");
@@ -112,7 +112,7 @@ fn nobody_offers_and_the_hold_goes_back() {
 }
 
 #[test]
-fn with_nobody_to_ask_there_is_no_auction() {
+fn without_candidates_there_is_no_auction() {
     let (mut scene, client) = market();
     let order = auction(&mut scene, client, "50");
     assert_eq!(scene.submit_and_read("x", opening(order)).outcome, "refused NoSuchSkill");
@@ -142,7 +142,7 @@ fn queued() -> (TestHub, AgentId, JobId) {
 }
 
 #[test]
-fn after_the_last_offer_it_is_held_again_for_whoever_comes() {
+fn after_the_last_offer_the_auction_is_repeated_for_new_agents() {
     let (mut scene, _, job) = queued();
     scene.advance(Millis::minutes(3));
     // An agent that declined is not invited again, however often it returns.
@@ -166,7 +166,7 @@ fn after_the_last_offer_it_is_held_again_for_whoever_comes() {
 }
 
 #[test]
-fn dispatching_holds_it_again_for_whoever_is_free_by_now() {
+fn dispatching_repeats_the_auction_for_agents_that_are_free_now() {
     let (mut scene, client) = market();
     let a = scene.register_worker("a", "acme", &[("sum", "20")]);
     let busy = registration("busy", "bees", &[("sum", "20"), ("dig", "1")]);
@@ -215,7 +215,7 @@ fn offers_and_the_closing_time_survive_a_restart() {
 }
 
 #[test]
-fn an_offer_binds_whoever_made_it_until_the_end() {
+fn an_offer_binds_its_agent_until_it_ends() {
     let (mut scene, client) = market();
     let [a, b, _] = three(&mut scene);
     let order = auction(&mut scene, client, "50");

@@ -6,7 +6,7 @@ use crate::job::State;
 use crate::testkit::JOB_LIFETIME;
 
 #[test]
-fn with_nobody_there_it_is_refused_and_declined_by_all_it_waits() {
+fn without_online_agents_it_is_refused_and_after_all_declined_it_waits() {
     let (mut scene, client) = market();
     let order = task(&mut scene, client, "50", Selection::Cheapest);
     assert_eq!(post_new(&mut scene, opening(order)).outcome, "refused NoSuchSkill");
@@ -133,7 +133,7 @@ fn without_payments_prices_only_steer_the_choice() {
 }
 
 #[test]
-fn everybody_gets_a_copy_for_its_own_price_and_each_ends_by_itself() {
+fn every_agent_gets_a_copy_at_its_own_price_and_each_copy_ends_separately() {
     let (mut scene, client) = market();
     scene.register(registration("client", "rich", &[("sum", "1")])).unwrap();
     let a = scene.register_worker("a", "a", &[("sum", "20"), ("dig", "90")]);
@@ -166,7 +166,7 @@ fn everybody_gets_a_copy_for_its_own_price_and_each_ends_by_itself() {
 }
 
 #[test]
-fn everybody_is_nobody_when_all_are_too_dear() {
+fn a_broadcast_has_no_receivers_when_all_are_too_expensive() {
     let (mut scene, client) = market();
     scene.register_worker("a", "a", &[("sum", "51")]);
     stranger(&mut scene, "works", &[("sum", "20")]);

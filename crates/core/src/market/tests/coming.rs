@@ -9,7 +9,7 @@ fn own(native: &str, owner: &str, price: &str) -> Registration {
 }
 
 #[test]
-fn whoever_proves_to_be_an_owner_has_its_own_agents_and_no_others() {
+fn a_proven_owner_controls_only_its_own_agents() {
     let (mut scene, _) = market();
     let first = scene.register(own("a", "ada", "20")).unwrap();
     let second = scene.register(own("b", "ada", "30")).unwrap();
@@ -54,7 +54,7 @@ fn generous() -> TestHub {
 }
 
 #[test]
-fn somebody_new_arrives_with_its_first_order_and_pays_from_its_welcome() {
+fn a_new_agent_registers_with_its_first_order_and_pays_from_its_welcome_grant() {
     let mut scene = generous();
     let worker = scene.register_worker("a", "acme", &[("sum", "20")]);
     // Both were prepared before it was registered, and come in one batch.
@@ -73,7 +73,7 @@ fn somebody_new_arrives_with_its_first_order_and_pays_from_its_welcome() {
 }
 
 #[test]
-fn whoever_is_refused_has_not_arrived() {
+fn a_refused_order_registers_no_agent() {
     let mut scene = generous();
     let order = arriving(&mut scene, "ada", "40");
     assert_eq!(submit_arriving(&mut scene, "x", order), "refused NoSuchSkill");

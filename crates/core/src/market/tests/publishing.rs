@@ -83,7 +83,7 @@ fn what_falls_due_is_published_by_itself() {
 }
 
 #[test]
-fn without_a_market_nothing_is_published_and_nobody_counted() {
+fn without_a_market_nothing_is_published_or_counted() {
     let mut scene = TestHub::default();
     let client = scene.register_client("client", "rich", "100");
     let worker = scene.register_worker("a", "acme", &[("sum", "20")]);

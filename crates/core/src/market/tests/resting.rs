@@ -60,7 +60,7 @@ fn strangers_that_decline_are_followed_as_slowly() {
 }
 
 #[test]
-fn whoever_declines_in_the_market_itself_is_followed_at_once_for_ever() {
+fn a_decline_inside_the_market_reassigns_at_once() {
     let (mut scene, client) = market();
     let own: Vec<AgentId> = (0..3 * AT_ONCE)
         .map(|n| scene.register_worker(&format!("w{n}"), &format!("w{n}"), &[("sum", "10")]))
@@ -75,7 +75,7 @@ fn whoever_declines_in_the_market_itself_is_followed_at_once_for_ever() {
 }
 
 #[test]
-fn what_rests_is_given_out_when_somebody_comes_or_asks_for_it_and_by_no_sign_of_life() {
+fn a_resting_job_is_assigned_when_an_agent_returns_or_asks_and_not_by_a_heartbeat() {
     let (mut scene, job, strangers) = among_strangers(AT_ONCE + 4);
     let agent = strangers[AT_ONCE + 1];
     let stand = |availability| Command::ReportStatus {
@@ -161,7 +161,7 @@ fn a_task_that_rests_still_ends_with_its_time_and_survives_a_restart() {
 }
 
 #[test]
-fn whoever_comes_with_its_first_order_takes_what_rests_if_it_can() {
+fn a_capable_agent_that_registers_with_its_first_order_takes_resting_jobs() {
     let (mut scene, job, strangers) = among_strangers(AT_ONCE);
     for _ in 0..AT_ONCE {
         scene.fail(job);

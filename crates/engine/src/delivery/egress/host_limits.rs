@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_is_no_limit_and_remembers_nobody() {
+    fn without_a_limit_no_caller_is_counted() {
         let pace = pace(0);
         for _ in 0..10_000 {
             assert_eq!(pace.try_acquire("a.example", NOW), Ok(()));

@@ -10,7 +10,7 @@ use crate::fixtures::{enrol, grant, pay, report, snapshot};
 use crate::store::PageQuery;
 
 #[tokio::test]
-async fn one_commit_answers_everybody_who_waited() {
+async fn one_commit_answers_all_waiting_callers() {
     let (store, probe) = Probed::over(MemoryStore::default());
     let hub = Hub::over(store, ManualClock::at(START));
     probe.close();

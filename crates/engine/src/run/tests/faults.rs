@@ -122,7 +122,7 @@ async fn no_room_to_tidy_up_is_no_reason_to_stop() {
 }
 
 #[tokio::test]
-async fn a_panic_in_the_lane_is_told_and_nobody_waits_for_ever() {
+async fn a_panic_in_the_lane_is_reported_and_no_caller_waits_forever() {
     let (store, probe) = Probed::over(MemoryStore::default());
     let hub = Hub::over(store, ManualClock::at(START));
     probe.panics.store(true, Ordering::SeqCst);

@@ -36,7 +36,7 @@ fn posting(answer: &Answer) -> (PostingId, bool) {
 }
 
 #[tokio::test]
-async fn whatever_comes_at_once_is_posted_once_and_whoever_it_is_arrives_once() {
+async fn simultaneous_orders_are_posted_once_and_register_their_signer_once() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let clock = ManualClock::at(START);
     let hub = on_disk(dir.path(), &clock);

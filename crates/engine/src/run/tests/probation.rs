@@ -25,7 +25,7 @@ fn is_active(engine: &Engine, id: AgentId) -> bool {
 }
 
 #[tokio::test]
-async fn a_ghost_goes_by_itself_and_whoever_showed_its_key_once_stays_also_after_a_restart() {
+async fn an_unproven_agent_expires_and_one_that_used_its_key_stays_after_a_restart() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let clock = ManualClock::at(START);
     let hub = strict(dir.path(), &clock);

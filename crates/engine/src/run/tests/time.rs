@@ -49,7 +49,7 @@ async fn a_sign_of_life_costs_no_write_and_keeps_an_agent_online() {
 }
 
 #[tokio::test]
-async fn whoever_is_silent_too_long_goes_off_the_lists_by_itself() {
+async fn an_agent_without_heartbeat_is_delisted() {
     let hub = Hub::in_memory();
     hub.enrol(polled("bob")).await;
     hub.clock.advance(Millis::seconds(90));
@@ -105,7 +105,7 @@ async fn a_wall_clock_set_back_while_the_hub_was_down_ends_nothing_early_and_not
 }
 
 #[tokio::test]
-async fn a_wall_clock_that_jumps_an_hour_either_way_ends_no_lease_and_takes_nobody_off_the_lists() {
+async fn a_wall_clock_jump_of_an_hour_ends_no_lease_and_takes_no_agent_offline() {
     for jump in [Millis::hours(1), Millis(-Millis::hours(1).0)] {
         let hub = Hub::in_memory();
         let ada = hub.enrol(enrol("ada", "ada", &[])).await;
@@ -156,7 +156,7 @@ async fn at_once(hub: &Hub) -> (JobId, AgentId) {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_an_end_is_woken_by_it() {
+async fn a_caller_that_waits_for_the_end_is_woken_by_it() {
     let hub = Hub::in_memory();
     let (job, bob) = at_once(&hub).await;
     let waiting: Vec<_> = (0..5)
@@ -187,7 +187,7 @@ async fn whoever_waits_for_an_end_is_woken_by_it() {
 }
 
 #[tokio::test]
-async fn whoever_waits_is_let_go_when_time_is_up_or_the_answer_will_take_longer() {
+async fn a_waiting_call_ends_at_its_timeout_or_when_the_job_is_deferred() {
     let hub = Hub::in_memory();
     let (job, bob) = at_once(&hub).await;
     let short = Duration::from_millis(20);

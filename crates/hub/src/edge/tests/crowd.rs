@@ -2,14 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use axum::Router;
-use axum::routing::get;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use super::kit::{Hub, LONG, SHORT, front, get_more, get_request, patient};
+use super::kit::{Begun, Hub, LONG, SHORT, dispatcher, get_more, get_request, patient};
 use crate::edge::Settings;
 use crate::edge::accept::{Listener, run_accept_loop};
 use crate::shutdown::Shutdown;
@@ -98,10 +97,9 @@ async fn a_full_hub_still_says_how_it_is_and_nothing_else() {
     assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
     assert!(answer.contains("connection: close\r\n"), "{answer}");
     let body = "x".repeat(1 << 20);
-    let head =
-        format!("POST /express HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
+    let head = format!("POST /keyed HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
     let answer = hub.ask(&(head + &body)).await;
-    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("express says"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("keyed says"), "{answer}");
     assert_eq!(hub.metrics.connection_gauge().get(), 1);
     drop(held);
     hub.until_open(0).await;
@@ -158,12 +156,11 @@ impl Listener for Jammed {
 async fn a_door_that_jams_is_tried_again() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("it is bound");
-    let router = Router::new().route("/hello", get(async || "hello"));
     let (trigger, shutdown) = Shutdown::manual();
     let serving = tokio::spawn(async move {
         let door = Jammed { listener, failures: AtomicU32::new(6) };
-        let fronted = front(address, &[], Metrics::new(Vec::new)).wrap(router);
-        run_accept_loop(door, fronted, patient(), &Metrics::new(Vec::new), shutdown).await;
+        let served = Arc::new(dispatcher(address, &[], Metrics::new(Vec::new), &Begun::default()));
+        run_accept_loop(door, served, patient(), &Metrics::new(Vec::new), shutdown).await;
     });
     let mut client =
         super::kit::Client(TcpStream::connect(address).await.expect("the server accepts"));
@@ -180,8 +177,8 @@ async fn a_jammed_door_does_not_keep_the_hub_from_stopping() {
     let (trigger, shutdown) = Shutdown::manual();
     let serving = tokio::spawn(async move {
         let door = Jammed { listener, failures: AtomicU32::new(u32::MAX) };
-        let fronted = front(address, &[], Metrics::new(Vec::new)).wrap(Router::new());
-        run_accept_loop(door, fronted, patient(), &Metrics::new(Vec::new), shutdown).await;
+        let served = Arc::new(dispatcher(address, &[], Metrics::new(Vec::new), &Begun::default()));
+        run_accept_loop(door, served, patient(), &Metrics::new(Vec::new), shutdown).await;
     });
     tokio::task::yield_now().await;
     trigger.trigger();

@@ -187,16 +187,16 @@ async fn who_shows_wrong_keys_is_told_to_wait_and_who_has_a_good_one_is_not() {
         let answer = hub.ask(&with("POST", "/unread", "Content-Length: 0\r\n")).await;
         assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
     }
-    for (n, path) in ["/unread", "/express"].into_iter().enumerate() {
+    for (n, path) in ["/unread", "/keyed"].into_iter().enumerate() {
         let answer = hub.ask(&wrong(path, n)).await;
         assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
     }
-    for path in ["/unread", "/express"] {
+    for path in ["/unread", "/keyed"] {
         let answer = hub.ask(&wrong(path, 9)).await;
         assert_refused(&answer, 429, &path[1..]);
         assert!(answer.contains("retry-after: 30\r\n"), "{answer}");
     }
-    for path in ["/write", "/express"] {
+    for path in ["/write", "/keyed"] {
         let good = "Authorization: Bearer good\r\nContent-Length: 0\r\n";
         let answer = hub.ask(&with("POST", path, good)).await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

@@ -16,7 +16,7 @@ async fn a_silent_connection_is_ended() {
 }
 
 #[tokio::test]
-async fn a_head_that_comes_byte_by_byte_is_ended_and_harms_nobody() {
+async fn a_request_head_sent_byte_by_byte_is_cut_off_and_others_are_served() {
     let hub = Hub::start(Settings { header_timeout: SHORT, ..patient() });
     let mut slow = Vec::new();
     for _ in 0..50 {
@@ -73,7 +73,7 @@ async fn heads_without_measure_are_refused() {
 }
 
 #[tokio::test]
-async fn a_reader_that_takes_nothing_is_ended_and_harms_nobody() {
+async fn a_stalled_reader_is_disconnected_and_others_are_served() {
     let hub = Hub::start(Settings { stall_timeout: SHORT, ..patient() });
     let mut stalled = Vec::new();
     for _ in 0..20 {
@@ -154,7 +154,7 @@ async fn after_a_refusal_the_next_request_is_answered_or_the_close_was_announced
     let refusals: &[(&str, &str, &[&str])] = &[
         ("/unread", "", &["401"]),
         ("/unread", wrong_key, &["401", "429"]),
-        ("/express", "X-Refused: 1\r\n", &["401", "413"]),
+        ("/keyed", "X-Refused: 1\r\n", &["401", "413"]),
         ("/nowhere", "", &["404"]),
         ("/hello", "", &["405"]),
         ("/write", "Origin: null\r\n", &["403"]),
@@ -207,7 +207,7 @@ async fn a_refusal_does_not_wait_long_for_a_body_that_does_not_come() {
 }
 
 #[tokio::test]
-async fn whoever_sends_on_and_on_after_the_refusal_is_cut_off() {
+async fn a_client_that_keeps_sending_after_a_refusal_is_disconnected() {
     let hub = Hub::start(Settings { linger_timeout: SHORT, ..patient() });
     let mut client = hub.connect().await;
     let head = "POST /limited HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n";
@@ -236,7 +236,7 @@ async fn a_body_that_drips_is_given_up_at_both_doors_long_before_its_time_is_ove
         ("http.min_body_bytes_per_second", "1000000"),
     ];
     let hub = Hub::with(patient(), &flags);
-    for (path, says) in [("/write", "write says"), ("/express", "express says")] {
+    for (path, says) in [("/write", "write says"), ("/keyed", "keyed says")] {
         let mut client = hub.connect().await;
         let head =
             format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n");

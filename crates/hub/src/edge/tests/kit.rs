@@ -1,5 +1,6 @@
 //! Test fixture: a hub with a few routes, and a raw client.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -7,14 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
-use axum::extract::ConnectInfo;
+use axum::extract::{ConnectInfo, FromRequest, State};
 use axum::response::IntoResponse;
-use axum::routing::{get, post};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use http::{Extensions, HeaderMap, Method, Response, StatusCode, header};
+use http::{HeaderMap, Response, StatusCode, header};
+use rialto_protocols::adapter::Access::{AnyAgent, Public, Register, Signed};
+use rialto_protocols::adapter::api::ServedOperation;
+use rialto_protocols::adapter::operation::{delete, get, post};
+use rialto_protocols::adapter::request::{BodyBytes, PathParam};
+use rialto_protocols::adapter::{Api, EdgeError, Operation, RateClass};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
@@ -22,8 +26,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::config::{Config, LoadedConfig, Profile};
 use crate::edge::{
-    AllowedOrigins, BodyRateLimits, EdgeError, EdgeLayer, FastRoute, HostPolicy, PathPolicy,
-    Principal, RateClass, RateLimits, RequestClass, Settings, bind, serve,
+    BodyRateLimits, Dispatcher, HostPolicy, OperationTable, Principal, RateLimits, Settings, bind,
+    serve,
 };
 use crate::edge::{RequestId, TraceParent};
 use crate::shutdown::{Shutdown, ShutdownTrigger};
@@ -59,6 +63,9 @@ pub fn config(flags: &[(&str, &str)]) -> Config {
     loaded.expect("the flags are valid").config
 }
 
+/// Counts requests that have begun.
+pub type Begun = Arc<AtomicU32>;
+
 /// A running hub; it stops when dropped.
 pub struct Hub {
     pub address: SocketAddr,
@@ -66,7 +73,7 @@ pub struct Hub {
     pub trigger: ShutdownTrigger,
     pub serving: JoinHandle<()>,
     /// How many requests for `/soon` and `/never` have begun.
-    pub begun: Arc<AtomicU32>,
+    pub begun: Begun,
 }
 
 impl Hub {
@@ -79,13 +86,12 @@ impl Hub {
         let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let metrics = Metrics::new(Vec::new);
-        let front = front(address, flags, metrics.clone());
-        let begun = Arc::new(AtomicU32::new(0));
-        let router = front.wrap(routes(Arc::clone(&begun)));
+        let begun = Begun::default();
+        let dispatcher = Arc::new(dispatcher(address, flags, metrics.clone(), &begun));
         let (trigger, shutdown) = Shutdown::manual();
         let counted = metrics.clone();
         let serving = tokio::spawn(async move {
-            serve(listener, router, settings, &counted, shutdown).await;
+            serve(listener, dispatcher, settings, &counted, shutdown).await;
         });
         Self { address, metrics, trigger, serving, begun }
     }
@@ -208,73 +214,84 @@ impl Client {
     }
 }
 
-/// Knows the paths below.
-struct TestPathPolicy;
+/// The operations whose path begins with a name. Errors say that name.
+struct TestApi {
+    name: String,
+    begun: Begun,
+}
 
-impl PathPolicy for TestPathPolicy {
-    fn classify(&self, method: &Method, path: &str) -> RequestClass {
-        let kind = match (method, path) {
-            (&Method::POST, "/register") => RateClass::Register,
-            (&Method::POST, _) => RateClass::Write,
-            _ => RateClass::Read,
-        };
-        let pages = match path {
-            "/open" if method == Method::GET => AllowedOrigins::Any,
-            "/signed" => AllowedOrigins::AnyIfPublished,
-            _ => AllowedOrigins::Own,
-        };
-        RequestClass { origins: pages, rate: kind }
+impl Api for TestApi {
+    fn prefix(&self) -> &str {
+        &self.name
     }
 
-    fn error_response(&self, path: &str, edge_error: EdgeError) -> Response<Body> {
-        let owner = path.split('/').nth(1).unwrap_or_default();
-        (edge_error.status(), format!("{owner} says: {edge_error}")).into_response()
+    fn operations(&self) -> Vec<Operation<()>> {
+        let own = |operation: &Operation<Begun>| segment(&operation.info.path) == self.name;
+        let own = operations().into_iter().filter(own);
+        own.map(|operation| operation.with_state(self.begun.clone())).collect()
     }
 
-    fn body_limit(&self, path: &str) -> usize {
-        if path == "/limited" || path == "/express" { BODY_LIMIT } else { 16 << 20 }
+    fn error_response(&self, error: EdgeError) -> Response<Body> {
+        (status_of(error), format!("{} says: {error}", self.name)).into_response()
     }
 
-    fn is_health_check(&self, _: &Method, path: &str) -> bool {
-        path == "/health"
+    fn body_max(&self) -> usize {
+        if ["limited", "keyed"].contains(&&*self.name) { BODY_LIMIT } else { usize::MAX }
     }
 
-    /// Keys of one letter are valid; each belongs to an agent.
-    fn find_principal(&self, headers: &HeaderMap, _: &mut Extensions) -> Option<Principal> {
-        match headers.get(header::AUTHORIZATION)?.as_bytes().strip_prefix(b"Bearer ")? {
-            [envelope] => Some(Principal::Agent(u64::from(*envelope))),
-            _ => None,
-        }
-    }
-
-    fn fast_routes(&self, method: &Method, path: &str) -> Option<FastRoute> {
-        (method == Method::POST && path == "/express").then(|| FastRoute {
-            route: Arc::from("/express"),
-            rate: RateClass::Write,
-            excluded_headers: &["x-slow"],
-            handler: Arc::new(|http::request::Parts { headers, .. }, body| {
-                Box::pin(async move {
-                    assert!(!headers.contains_key("x-panic"), "a mistake");
-                    if headers.contains_key("x-refused") {
-                        return StatusCode::UNAUTHORIZED.into_response();
-                    }
-                    match body.await {
-                        Ok(body) => format!("express {}", body.len()).into_response(),
-                        Err(edge_error) => TestPathPolicy.error_response("/express", edge_error),
-                    }
-                })
-            }),
-        })
+    fn allows_any_origin(&self) -> bool {
+        self.name == "signed"
     }
 }
 
-/// An edge layer with sequential request ids.
-pub fn front(address: SocketAddr, flags: &[(&str, &str)], metrics: Metrics) -> EdgeLayer {
+fn segment(path: &str) -> &str {
+    path.split('/').nth(1).unwrap_or_default()
+}
+
+fn status_of(error: EdgeError) -> StatusCode {
+    match error {
+        EdgeError::NotFound => StatusCode::NOT_FOUND,
+        EdgeError::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        EdgeError::Malformed { .. } => StatusCode::BAD_REQUEST,
+        EdgeError::WrongHost => StatusCode::MISDIRECTED_REQUEST,
+        EdgeError::ForeignOrigin => StatusCode::FORBIDDEN,
+        EdgeError::EncodedBody => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        EdgeError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        EdgeError::TooSlow => StatusCode::REQUEST_TIMEOUT,
+        EdgeError::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
+        EdgeError::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+        EdgeError::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// Keys of one letter are valid; each belongs to an agent.
+fn find_principal(request: &mut http::request::Parts) -> Option<Principal> {
+    let key = request.headers.get(header::AUTHORIZATION)?.as_bytes().strip_prefix(b"Bearer ")?;
+    if let [letter] = key { Some(Principal::Agent(u64::from(*letter))) } else { None }
+}
+
+/// A dispatcher with sequential request ids.
+pub fn dispatcher(
+    address: SocketAddr,
+    flags: &[(&str, &str)],
+    metrics: Metrics,
+    begun: &Begun,
+) -> Dispatcher {
     let config = config(flags);
     let made = AtomicU32::new(0);
-    EdgeLayer {
+    let names: BTreeSet<String> =
+        operations().iter().map(|operation| segment(&operation.info.path).to_owned()).collect();
+    let api = |name| -> Arc<dyn Api> { Arc::new(TestApi { name, begun: begun.clone() }) };
+    let apis: Vec<_> = names.into_iter().map(api).collect();
+    let unrecognized = |operations: &[Arc<ServedOperation>], unreadable: Option<String>| {
+        let text = format!("none of {} {}", operations.len(), unreadable.unwrap_or_default());
+        (StatusCode::BAD_REQUEST, text).into_response()
+    };
+    Dispatcher {
         refused_keys: Default::default(),
-        policy: Arc::new(TestPathPolicy),
+        operations: OperationTable::new(&apis, 16 << 20, Box::new(unrecognized))
+            .expect("the operations can be told apart"),
+        principals: Box::new(find_principal),
         hosts: HostPolicy::new(&config.http, address),
         limits: Arc::new(RateLimits::new(&config.limits)),
         request_ids: Arc::new(move || format!("made-{}", made.fetch_add(1, Ordering::Relaxed))),
@@ -283,41 +300,72 @@ pub fn front(address: SocketAddr, flags: &[(&str, &str)], metrics: Metrics) -> E
     }
 }
 
-fn routes(begun: Arc<AtomicU32>) -> Router {
-    let peer = |ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.to_string() };
-    let size = |body: Bytes| async move { body.len().to_string() };
-    let soon_begun = Arc::clone(&begun);
-    let soon = async move || {
-        soon_begun.fetch_add(1, Ordering::Relaxed);
-        sleep(SHORT).await;
-        "soon"
-    };
-    let never = async move || {
-        begun.fetch_add(1, Ordering::Relaxed);
-        std::future::pending::<()>().await;
-    };
-    Router::new()
-        .route("/hello", get(async || "hello"))
-        .route("/health", get(async || "well"))
-        .route("/open", get(async || "open").post(async || "not so open"))
-        .route("/signed", post(async || "signed"))
-        .route("/peer", get(peer))
-        .route("/agents/{id}", get(async || "an agent"))
-        .route("/about", get(about))
-        .route("/register", post(size))
-        .route("/write", post(size))
-        .route("/limited", post(size))
-        .route("/express", post(size))
-        .route("/unread", post(async || StatusCode::UNAUTHORIZED))
-        .route("/panic", get(panicking))
-        .route("/soon", get(soon))
-        .route("/never", get(never))
-        .route("/flood", get(async || Body::from_stream(flood())))
-        .route("/events", get(events))
-        .route("/upgrade", get(upgrade))
+fn operations() -> Vec<Operation<Begun>> {
+    vec![
+        get("/hello", AnyAgent, async || "hello"),
+        get("/health", AnyAgent, async || "well").health_check(),
+        get("/open", Public, async || "open"),
+        post("/open", AnyAgent, async || "not so open"),
+        post("/signed", Signed, async || "signed"),
+        get("/peer", AnyAgent, async |ConnectInfo(peer): ConnectInfo<SocketAddr>| peer.to_string()),
+        get("/agents/{id}", AnyAgent, async |PathParam(id): PathParam| format!("agent {id}")),
+        delete("/agents/{id}", AnyAgent, async || "no agent"),
+        get("/about", AnyAgent, about),
+        post("/register", Register, size),
+        post("/write", AnyAgent, size),
+        post("/limited", AnyAgent, size),
+        post("/keyed", AnyAgent, keyed),
+        post("/shared", AnyAgent, async |body: BodyBytes| format!("a {}", body.0.len()))
+            .recognizes(|json| json.get("a").is_some()),
+        post("/shared", AnyAgent, async |body: BodyBytes| format!("b {}", body.0.len()))
+            .recognizes(|json| json.get("b").is_some()),
+        post("/rpc", AnyAgent, async || "written").rpc_method("things/write"),
+        reading(post("/rpc", AnyAgent, async || "read").rpc_method("things/read")),
+        reading(post("/rpc", AnyAgent, async || "no such method")),
+        post("/unread", AnyAgent, async || StatusCode::UNAUTHORIZED),
+        get("/panic", AnyAgent, panicking),
+        get("/soon", AnyAgent, soon),
+        get("/never", AnyAgent, never),
+        get("/flood", AnyAgent, async || Body::from_stream(flood())),
+        get("/events", AnyAgent, events),
+        get("/upgrade", AnyAgent, upgrade),
+    ]
 }
 
-/// What the edge layer passes to its handlers.
+/// The same operation, counted as a read.
+fn reading(mut operation: Operation<Begun>) -> Operation<Begun> {
+    operation.info.rate = RateClass::Read;
+    operation
+}
+
+async fn size(BodyBytes(body): BodyBytes) -> String {
+    body.len().to_string()
+}
+
+/// Refuses its caller before it reads the body.
+async fn keyed(headers: HeaderMap, request: axum::extract::Request) -> Response<Body> {
+    assert!(!headers.contains_key("x-panic"), "a mistake");
+    if headers.contains_key("x-refused") {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    match BodyBytes::from_request(request, &()).await {
+        Ok(BodyBytes(body)) => format!("keyed {}", body.len()).into_response(),
+        Err(rejection) => rejection.into_response(),
+    }
+}
+
+async fn soon(State(begun): State<Begun>) -> &'static str {
+    begun.fetch_add(1, Ordering::Relaxed);
+    sleep(SHORT).await;
+    "soon"
+}
+
+async fn never(State(begun): State<Begun>) {
+    begun.fetch_add(1, Ordering::Relaxed);
+    std::future::pending::<()>().await;
+}
+
+/// What the dispatcher passes to its handlers.
 async fn about(request: axum::extract::Request) -> String {
     let id = request.extensions().get::<RequestId>().map(RequestId::to_string);
     let trace = request.extensions().get::<TraceParent>().map(|parent| parent.trace_id);

@@ -2,8 +2,8 @@
 
 mod connections;
 mod crowd;
-mod express;
 mod front;
 mod hostile;
 mod kit;
+mod operations;
 mod stop;

@@ -7,31 +7,48 @@ mod search;
 pub mod view;
 
 use axum::extract::{RawQuery, State};
+use rialto_protocols::adapter::request::PathParam;
 use rialto_protocols::adapter::{HubContext, RowsRead};
 use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
 
-use super::auth::{PathParam, is_registered};
+use super::auth::is_registered;
 use super::page::{self, Page};
 use super::problem::Problem;
 use super::response::{HandlerResult, ok_response};
 use super::{agent_names, page::parse_choice};
+use crate::v1::params::{PageCursor, PageLimit};
 use search::AgentFilter;
 use view::AgentView;
 
 /// Longest search text.
 const TEXT_MAX: usize = 128;
 
+rialto_protocols::request_members! {
+    /// Which agents to list.
+    AgentQuery {
+        /// A skill that they offer; with it, the best come first.
+        #[schemars(length(min = 1, max = TEXT_MAX))]
+        skill: Option<String>,
+        /// A text in the agent's name or in the name of a skill.
+        #[schemars(length(min = 1, max = TEXT_MAX))]
+        q: Option<String>,
+        /// Their home protocol.
+        protocol: Option<String>,
+        /// Whether they are reachable now.
+        online: Option<bool>,
+        limit: Option<PageLimit>,
+        cursor: Option<PageCursor>,
+    }
+}
+
 /// `GET /v1/agents`: with `skill` the best first, otherwise in the order of registration.
 pub async fn list_agents(
     State(context): State<HubContext>,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = page::parse_query(
-        raw.as_deref(),
-        &["skill", "q", "protocol", "online", "limit", "cursor"],
-    )?;
+    let query = page::parse_query(raw.as_deref(), AgentQuery::MEMBERS)?;
     let wanted = parse_filter(&query)?;
     let limit = page::parse_limit(&query)?;
     let found = match wanted.ranked_skill() {

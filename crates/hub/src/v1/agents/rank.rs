@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_new_is_clean_only_if_its_owner_is() {
+    fn a_new_agent_has_no_penalty_only_if_its_owner_has_none() {
         let new = RankRecord { jobs_settled: 0, ..rank_record(50, 0, 0) };
         assert_eq!(new.experience(), Experience::New);
         assert_eq!(RankRecord { owner_failures: 1, ..new }.experience(), Experience::Penalized);

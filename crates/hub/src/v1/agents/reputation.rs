@@ -4,16 +4,17 @@
 use axum::extract::State;
 use rialto_core::alias::Protocol;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::PathParam;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 use crate::v1::agent_names;
-use crate::v1::auth::{PathParam, is_registered};
+use crate::v1::auth::is_registered;
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, ok_response};
 
 /// An agent's score in every protocol that publishes one.
-struct ReputationView {
+pub struct ReputationView {
     agent: u64,
     scores: Vec<(Protocol, Box<RawValue>)>,
 }
@@ -28,6 +29,17 @@ impl Serialize for ReputationView {
         members.end()
     }
 }
+
+rialto_protocols::value_schema!(ReputationView, {
+    "type": "object",
+    "required": ["agent"],
+    "properties": {"agent": {"type": "integer", "minimum": 0}},
+    "additionalProperties": {
+        "type": "object",
+        "additionalProperties": true,
+        "description": "The score in one protocol, with every number needed to recompute it"
+    }
+});
 
 /// Public, so that every caller can check the score.
 pub async fn show_reputation(

@@ -6,7 +6,10 @@ use rialto_core::agent::{Agent, Liveness, Skill};
 use rialto_core::id::AgentId;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
+use rialto_protocols::kit::api_doc::{Nullable, Time};
 use rialto_protocols::kit::raw_json;
+use rialto_protocols::kit::raw_json::Number;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -15,7 +18,7 @@ use crate::v1::agent_names;
 use crate::v1::response::{format_amount, format_time};
 
 /// The fields of an agent, with all numbers that the hub's ranking uses.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct AgentView {
     id: u64,
     name: String,
@@ -24,34 +27,41 @@ pub struct AgentView {
     /// Its name in each protocol.
     names: BTreeMap<String, String>,
     skills: Vec<SkillView>,
-    score: Box<RawValue>,
+    score: Number,
     /// The score used in the hub's ranking.
-    rank_score: Box<RawValue>,
+    rank_score: Number,
     jobs_settled: u64,
     /// Other owners it completed a job for successfully; 64 means 64 or more.
     counterparties: u64,
     /// What they paid for that.
-    credits_paid: Box<RawValue>,
+    credits_paid: Number,
     /// Failures of its owner's other agents, unregistered ones included.
     owner_failures: u64,
     age_seconds: i64,
     online: bool,
-    registered_at: String,
+    registered_at: Time,
     #[serde(flatten)]
     own: Option<PrivateFields>,
 }
 
+rialto_protocols::words! {
+    /// How the hub knows that an agent is reachable.
+    LivenessName: "reached" | "polls" | "always"
+}
+
 /// Fields that only the agent itself sees.
-#[derive(Serialize)]
-struct PrivateFields {
+#[derive(Serialize, JsonSchema)]
+pub struct PrivateFields {
+    #[schemars(with = "Nullable<String>")]
     endpoint: Option<String>,
+    #[schemars(with = "LivenessName")]
     liveness: &'static str,
 }
 
-#[derive(Serialize)]
-struct SkillView {
+#[derive(Serialize, JsonSchema)]
+pub struct SkillView {
     name: String,
-    price: Box<RawValue>,
+    price: Number,
     /// The price is set by an offer for each job.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     by_offer: bool,

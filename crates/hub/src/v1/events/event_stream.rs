@@ -131,7 +131,7 @@ mod tests {
     use crate::v1::tests::kit::Hub;
 
     #[tokio::test]
-    async fn a_quiet_stream_is_pinged_and_whoever_takes_pings_is_there() {
+    async fn an_idle_stream_is_pinged_and_its_reader_counts_as_online() {
         let hub = Hub::start().await;
         let ada = hub.enrol("ada", "acme", None).await;
         let key = rialto_engine::keys::Key::parse(&ada.key).expect("a key");

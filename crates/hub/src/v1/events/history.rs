@@ -5,10 +5,13 @@ use rialto_core::id::{AgentId, EventId, JobId, NoticeId, OwnerId};
 use rialto_core::world::World;
 use rialto_engine::store::{PageQuery, Row};
 use rialto_engine::{Engine, Failure};
+use rialto_protocols::kit::api_doc::Time;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::source::StreamEvent;
 use crate::v1::jobs::view;
-use crate::v1::json_object::JsonObject;
+use crate::v1::json_object::{JsonObject, to_line};
 use crate::v1::public_ids::PublicIds;
 use crate::v1::response::{format_amount, format_time};
 
@@ -38,14 +41,30 @@ pub async fn load_after(
 fn encode_line(world: &World, refs: &PublicIds, line: &HistoryLine) -> StreamEvent {
     let facts: Vec<JsonObject> =
         line.events.iter().map(|fact| EventEncoder { world, refs }.encode(fact)).collect();
-    let members = JsonObject::default().with("line", line.id.0).with("at", format_time(line.at));
-    let members = match line.by_operator {
-        true => members.with("by_operator", true),
-        false => members,
-    };
-    let members = members.with("events", facts);
-    StreamEvent { id: line.id.0, kind: KIND, data: members.to_line() }
+    let (at, by_operator) = (format_time(line.at), line.by_operator);
+    let view = LineView { line: line.id.0, at, by_operator, events: facts };
+    StreamEvent { id: line.id.0, kind: KIND, data: to_line(&view) }
 }
+
+/// One line of the history: what one command changed.
+#[derive(Serialize, JsonSchema)]
+pub struct LineView {
+    line: u64,
+    at: Time,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    by_operator: bool,
+    #[schemars(with = "Vec<HistoryEvent>")]
+    events: Vec<JsonObject>,
+}
+
+/// One event of a line.
+enum HistoryEvent {}
+rialto_protocols::value_schema!(HistoryEvent, {
+    "type": "object",
+    "required": ["event"],
+    "properties": {"event": {"type": "string", "description": "Its name, such as `job_ended`"}},
+    "description": "An event, with the ids and amounts it is about"
+});
 
 /// Encodes facts and looks up the names in them.
 struct EventEncoder<'a> {

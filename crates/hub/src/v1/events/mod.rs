@@ -18,6 +18,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use rialto_engine::{Engine, Failure};
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::adapter::shutdown::Shutdown;
+use rialto_protocols::kit::api_doc::AnyOf;
 use rialto_protocols::kit::last_event_id;
 use tokio::sync::watch;
 
@@ -26,11 +27,25 @@ use super::inbox;
 use super::page;
 use super::problem::Problem;
 use super::response::HandlerResult;
+use crate::v1::notices::NoticeView;
+use crate::v1::params::Position;
 use event_stream::EventStream;
+use history::LineView;
 use source::EventSource;
+
+/// The data of an event: a notice for an agent, a line of the history for the operator.
+pub type EventData = AnyOf<NoticeView, LineView>;
 
 /// Tells proxies not to buffer this response.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+rialto_protocols::request_members! {
+    /// Where a stream starts.
+    EventQuery {
+        /// The last id received; `Last-Event-ID` takes precedence.
+        after: Option<Position>,
+    }
+}
 
 /// `GET /v1/events`: starts after `Last-Event-ID` or `?after=`. With neither, an agent gets its
 /// unacknowledged notices and the operator gets new events.
@@ -42,7 +57,7 @@ pub async fn stream_events(
     headers: HeaderMap,
 ) -> HandlerResult {
     let source = EventSource::for_caller(&known.key);
-    let query = page::parse_query(raw.as_deref(), &["after"])?;
+    let query = page::parse_query(raw.as_deref(), EventQuery::MEMBERS)?;
     let resumed = match parse_last_event_id(&headers)? {
         Some(last) => Some(last),
         None => inbox::parse_after(&query)?,

@@ -8,6 +8,7 @@ use tokio::sync::{Notify, watch};
 
 use super::history;
 use crate::v1::auth::{AuthenticatedCaller, VerifiedKey};
+use crate::v1::json_object::to_line;
 use crate::v1::notices;
 
 /// What is streamed.
@@ -65,13 +66,13 @@ impl EventSource {
     ) -> Result<Vec<StreamEvent>, Failure> {
         match self {
             Self::Inbox(agent) => {
-                let told = notices::load_after(engine, agent, after, limit).await?;
-                let event = |told: notices::NoticeView| StreamEvent {
-                    id: told.position,
-                    kind: told.kind,
-                    data: told.members.to_line(),
+                let notices = notices::load_after(engine, agent, after, limit).await?;
+                let event = |notice: notices::NoticeView| StreamEvent {
+                    id: notice.position,
+                    kind: notice.kind,
+                    data: to_line(&notice),
                 };
-                Ok(told.into_iter().map(event).collect())
+                Ok(notices.into_iter().map(event).collect())
             }
             Self::History => history::load_after(engine, EventId(after), limit).await,
         }

@@ -4,22 +4,34 @@ use axum::extract::State;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::{BodyBytes, PathParam};
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
 
+use super::result::TEXT_MAX;
 use super::result::parse_text;
 use super::view::{JobView, Viewer};
-use crate::v1::auth::{AgentCaller, PathParam, RawBody};
+use crate::v1::auth::AgentCaller;
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, ok_response};
 use crate::v1::strict_fields;
+
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/jobs/{id}/cancel`.
+    #[schemars(deny_unknown_fields)]
+    CancelBody {
+        /// Why, for the worker.
+        #[schemars(length(max = TEXT_MAX))]
+        reason: Option<String>,
+    }
+}
 
 /// `POST /v1/jobs/{id}/cancel`: by the requester, before a worker has started.
 pub async fn cancel_job(
     State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let reason = match body.is_empty() {
         true => None,
@@ -39,6 +51,6 @@ pub async fn cancel_job(
 
 fn parse_reason(body: &[u8]) -> Result<Option<String>, Malformed> {
     let json = ijson::read(body)?;
-    let f = strict_fields::parse_fields(&json, &["reason"])?;
+    let f = strict_fields::parse_fields(&json, CancelBody::MEMBERS)?;
     parse_text(&f, "reason")
 }

@@ -13,6 +13,7 @@ use super::view::JobView;
 use super::viewer_of;
 use crate::v1::auth::AgentCaller;
 use crate::v1::page::{self, Cursor, Page, parse_choice};
+use crate::v1::params::{PageCursor, PageLimit};
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, ok_response};
 
@@ -45,13 +46,35 @@ impl JobSlice {
     }
 }
 
+rialto_protocols::words! {
+    /// The caller's side of a job.
+    Side: "asked" | "worked"
+}
+
+rialto_protocols::words! {
+    /// Whether jobs have ended.
+    Stage: "live" | "ended" | "all"
+}
+
+rialto_protocols::request_members! {
+    /// Which jobs of the caller to list.
+    JobsQuery {
+        /// Jobs that it requested, which is the default, or jobs that it worked on.
+        side: Option<Side>,
+        /// Live jobs, which is the default, ended ones, or both.
+        state: Option<Stage>,
+        limit: Option<PageLimit>,
+        cursor: Option<PageCursor>,
+    }
+}
+
 /// `GET /v1/jobs`: the caller's own jobs.
 pub async fn list_jobs(
     State(context): State<HubContext>,
     by: AgentCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = page::parse_query(raw.as_deref(), &["side", "state", "limit", "cursor"])?;
+    let query = page::parse_query(raw.as_deref(), JobsQuery::MEMBERS)?;
     let sides = [("asked", JobRole::Requester), ("worked", JobRole::Worker)];
     let side = parse_choice(&query, "side", &sides)?.unwrap_or(JobRole::Requester);
     let stages = [

@@ -16,14 +16,23 @@ use axum::extract::{RawQuery, State};
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
 use rialto_core::job::Job;
+use rialto_protocols::adapter::request::PathParam;
 use rialto_protocols::adapter::{HubContext, fidelity};
 use uuid::Uuid;
 
-use super::auth::{AuthenticatedCaller, KeyHolder, PathParam};
+use super::auth::{AuthenticatedCaller, KeyHolder};
 use super::problem::Problem;
 use super::response::{HandlerResult, ok_response};
 use super::{page, wait};
+use crate::v1::params::WaitSeconds;
 use view::{JobView, Viewer};
+
+rialto_protocols::request_members! {
+    /// How long to wait for the end of a job.
+    WaitQuery {
+        wait: Option<WaitSeconds>,
+    }
+}
 
 /// The view of a party: the requester sees more than the worker.
 fn viewer_of(job: &Job, agent: AgentId) -> Viewer {
@@ -38,7 +47,7 @@ pub async fn show_job(
     PathParam(id): PathParam,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let at_most = wait::parse_wait(&page::parse_query(raw.as_deref(), &["wait"])?)?;
+    let at_most = wait::parse_wait(&page::parse_query(raw.as_deref(), WaitQuery::MEMBERS)?)?;
     let view = match known.key.caller {
         AuthenticatedCaller::Operator => {
             let job = context.engine.find_job(&JobRef::Uuid(parse_job_id(&id)?)).await?;

@@ -12,14 +12,18 @@ use rialto_core::number;
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::{BodyBytes, PathParam};
+use rialto_protocols::kit::api_doc::Time;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson;
+use rialto_protocols::kit::raw_json::Number;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::view::{JobView, Viewer};
 use crate::v1::agent_names;
-use crate::v1::auth::{AgentCaller, PathParam, RawBody};
+use crate::v1::auth::AgentCaller;
+use crate::v1::params::{AgentName, Amount};
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, format_amount, format_time, json_response, ok_response};
 use crate::v1::strict_fields;
@@ -32,20 +36,20 @@ const VALID_DEFAULT: Millis = Millis::minutes(5);
 /// Units of time, in milliseconds.
 const UNITS: [(&str, i64); 3] = [("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 
-#[derive(Serialize)]
-struct OfferList {
+#[derive(Serialize, JsonSchema)]
+pub struct OfferList {
     offers: Vec<OfferView>,
 }
 
 /// One offer.
-#[derive(Serialize)]
-struct OfferView {
+#[derive(Serialize, JsonSchema)]
+pub struct OfferView {
     /// Identifies this offer for as long as the job is stored; notices contain it, too.
     id: usize,
     agent: u64,
     name: String,
-    price: Box<RawValue>,
-    valid_until: String,
+    price: Number,
+    valid_until: Time,
     /// The job was assigned for it.
     accepted: bool,
 }
@@ -119,6 +123,35 @@ async fn find_negotiated_job(
     }
 }
 
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/jobs/{id}/offers`.
+    #[schemars(deny_unknown_fields)]
+    OfferBody {
+        /// What the caller would do the job for.
+        price: Amount,
+        /// How long the offer stands: `60s`, `5m` or `1h`, at most a day; five minutes by default.
+        #[schemars(regex(pattern = "^[+]?[0-9]+[smh]$"))]
+        valid_for: Option<String>,
+    }
+}
+
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/jobs/{id}/accept`: the offer's id, or its agent and price.
+    #[schemars(deny_unknown_fields)]
+    AcceptBody {
+        /// The id of the offer, as a number or as text.
+        offer: Option<OfferId>,
+        /// The agent that made it.
+        agent: Option<AgentName>,
+        /// Its price, where the agent made several offers.
+        price: Option<Amount>,
+    }
+}
+
+/// The id of an offer in a body.
+pub enum OfferId {}
+rialto_protocols::value_schema!(OfferId, {"type": ["string", "integer"]});
+
 /// `GET /v1/jobs/{id}/offers`.
 pub async fn list_offers(
     State(context): State<HubContext>,
@@ -137,10 +170,10 @@ pub async fn make_offer(
     State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let sent = ijson::read(&body).map_err(Malformed::from)?;
-    let f = strict_fields::parse_fields(&sent, &["price", "valid_for"])?;
+    let f = strict_fields::parse_fields(&sent, OfferBody::MEMBERS)?;
     let price = f.required_credits("price", DECIMALS)?;
     let valid_for = parse_valid_for(&f)?;
     let uuid = id.parse::<uuid::fmt::Hyphenated>().map_err(|_| Problem::not_found())?;
@@ -197,12 +230,12 @@ pub fn brief_offers(job: &Job, by: AgentId) -> Vec<BriefOffer> {
 }
 
 /// One offer with the fields needed to accept it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct BriefOffer {
     id: usize,
     agent: u64,
-    price: Box<RawValue>,
-    valid_until: String,
+    price: Number,
+    valid_until: Time,
 }
 
 /// `POST /v1/jobs/{id}/accept`: the requester accepts an offer, identified by its id, or by its
@@ -211,10 +244,10 @@ pub async fn accept_offer(
     State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = strict_fields::parse_fields(&json, &["offer", "agent", "price"])?;
+    let f = strict_fields::parse_fields(&json, AcceptBody::MEMBERS)?;
     let (place, name) = (parse_offer_id(&f)?, agent_names::parse_agent_name(&f, "agent")?);
     let price = f.credits("price", DECIMALS)?;
     if place.is_none() && name.is_none() {

@@ -6,24 +6,55 @@ use rialto_core::id::AgentId;
 use rialto_core::job::Requester;
 use rialto_core::time::Timestamp;
 use rialto_protocols::adapter::open_job::{self, JOB_LIFETIME, JobRequest, WorkerChoice};
+use rialto_protocols::adapter::request::BodyBytes;
 use rialto_protocols::adapter::{HubContext, api_protocol};
+use rialto_protocols::kit::api_doc::AnyObject;
+use rialto_protocols::kit::api_doc::Time;
 use rialto_protocols::kit::canonical::job_digest;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson::{self, Json};
+use uuid::Uuid;
 
+use super::WaitQuery;
 use super::view::{JobView, Viewer};
-use crate::v1::auth::{AgentCaller, RawBody};
+use crate::v1::auth::AgentCaller;
+use crate::v1::params::{AgentName, Amount};
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, json_response};
 use crate::v1::{agent_names, page, strict_fields, wait};
 
-/// Members of the request body.
-const MEMBERS: [&str; 8] =
-    ["id", "skill", "input", "budget", "to", "select", "callback", "deadline"];
 /// The longest name of a skill.
 const SKILL_MAX: usize = 128;
 /// Decimals a budget may have.
 const BUDGET_DECIMALS: usize = 2;
+
+rialto_protocols::words! {
+    /// How the hub chooses the worker: by rank, which is the default, by price, or among offers.
+    WorkerSelection: "best" | "cheapest" | "offers"
+}
+
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/jobs`.
+    #[schemars(deny_unknown_fields)]
+    OpenJobBody {
+        /// The requester's own id of the job; a repeat with the same id is the same job.
+        id: Option<Uuid>,
+        /// The skill that the job needs.
+        #[schemars(length(min = 1, max = SKILL_MAX))]
+        skill: String,
+        /// What the worker gets.
+        input: Option<AnyObject>,
+        /// The most that the job may cost.
+        budget: Amount,
+        /// The agent that is to do it, by number or any of its names; otherwise the hub chooses.
+        to: Option<AgentName>,
+        select: Option<WorkerSelection>,
+        /// Where the result is delivered, besides the requester's inbox.
+        callback: Option<String>,
+        /// When the result must be there; at most 24 hours from now.
+        deadline: Option<Time>,
+    }
+}
 
 /// The parsed request.
 struct OpenJobRequest {
@@ -36,7 +67,7 @@ struct OpenJobRequest {
 impl OpenJobRequest {
     fn parse(body: &[u8], requester: AgentId, now: Timestamp) -> Result<Self, Malformed> {
         let json = ijson::read(body)?;
-        let f = strict_fields::parse_fields(&json, &MEMBERS)?;
+        let f = strict_fields::parse_fields(&json, OpenJobBody::MEMBERS)?;
         let skill = f.required_name("skill", SKILL_MAX)?.to_owned();
         let input = f.object("input")?.and(f.get("input"));
         let budget = f.required_credits("budget", BUDGET_DECIMALS)?;
@@ -100,9 +131,9 @@ pub async fn open_job(
     State(context): State<HubContext>,
     by: AgentCaller,
     RawQuery(raw): RawQuery,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
-    let at_most = wait::parse_wait(&page::parse_query(raw.as_deref(), &["wait"])?)?;
+    let at_most = wait::parse_wait(&page::parse_query(raw.as_deref(), WaitQuery::MEMBERS)?)?;
     let OpenJobRequest { mut job, to } = OpenJobRequest::parse(&body, by.id, context.engine.now())?;
     let find = |name: &String| {
         context.engine.with_world(|world| agent_names::find_agent(world, name, "/to"))

@@ -4,22 +4,25 @@ use axum::extract::State;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Command, JobRef, ReportProgress};
 use rialto_core::job::Job;
-use rialto_core::job::progress::{Fraction, ProgressUpdate, ResultPart};
+use rialto_core::job::progress::{Fraction, ProgressReport, ProgressUpdate, ResultPart};
+use rialto_core::money::Credits;
 use rialto_engine::run::LoggedReport;
 use rialto_protocols::adapter::HubContext;
-use rialto_protocols::adapter::fidelity::fraction_text;
+use rialto_protocols::adapter::request::{BodyBytes, PathParam};
+use rialto_protocols::kit::api_doc::{AnyObject, Time};
 use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::{Fields, Malformed};
+use rialto_protocols::kit::raw_json::Number;
 use rialto_protocols::kit::{ijson, raw_json};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::find_party_job;
-use super::result::{parse_epoch, parse_text};
-use super::view::state_name;
-use crate::v1::auth::{AgentCaller, PathParam, RawBody};
-use crate::v1::json_object::JsonObject;
+use super::result::{TEXT_MAX, parse_epoch, parse_text};
+use super::view::{StateName, state_name};
+use crate::v1::auth::AgentCaller;
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, format_time, ok_response};
 use crate::v1::strict_fields;
@@ -30,14 +33,43 @@ const DECIMALS: usize = 6;
 const PARTS_SHOWN: usize = 100;
 const PARTS_SHOWN_BYTES: usize = 256 << 10;
 
-#[derive(Serialize)]
-struct ReportResponse {
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/jobs/{id}/progress`: `fraction`, `text` or both.
+    #[schemars(deny_unknown_fields)]
+    ProgressBody {
+        /// The epoch of the assignment.
+        epoch: Option<u32>,
+        /// How much of the work is done.
+        #[schemars(with = "Option<f64>", range(min = 0, max = 1))]
+        fraction: Option<Number>,
+        /// What the worker does now.
+        #[schemars(length(max = TEXT_MAX))]
+        text: Option<String>,
+    }
+}
+
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/jobs/{id}/parts`.
+    #[schemars(deny_unknown_fields)]
+    PartBody {
+        /// The epoch of the assignment.
+        epoch: Option<u32>,
+        /// The part.
+        artifact: AnyObject,
+        /// Whether it continues the part before it.
+        append: Option<bool>,
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct ReportResponse {
     id: Uuid,
+    #[schemars(with = "StateName")]
     state: &'static str,
     /// The number of this report among those of the job.
     number: u32,
     /// By then the worker must give another sign of life.
-    lease_until: Option<String>,
+    lease_until: Option<Time>,
 }
 
 /// `POST /v1/jobs/{id}/progress`: how far the worker is.
@@ -45,10 +77,10 @@ pub async fn report_progress(
     State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = strict_fields::parse_fields(&json, &["epoch", "fraction", "text"])?;
+    let f = strict_fields::parse_fields(&json, ProgressBody::MEMBERS)?;
     let update =
         ProgressUpdate { fraction: parse_fraction(&f)?, text: parse_text(&f, "text")?, part: None };
     if update == ProgressUpdate::default() {
@@ -62,10 +94,10 @@ pub async fn add_part(
     State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = strict_fields::parse_fields(&json, &["epoch", "artifact", "append"])?;
+    let f = strict_fields::parse_fields(&json, PartBody::MEMBERS)?;
     // Must be an object, because some protocols cannot represent anything else.
     f.object("artifact")?;
     let content = f.required("artifact", f.get("artifact"))?.raw().to_owned();
@@ -107,10 +139,10 @@ async fn report(
 }
 
 /// The progress of a job, for its parties.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct ProgressView {
     #[serde(skip_serializing_if = "Option::is_none")]
-    fraction: Option<Box<RawValue>>,
+    fraction: Option<Number>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
     /// How many reports there were.
@@ -130,10 +162,10 @@ impl ProgressView {
 }
 
 /// A part of a result, as parties see it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct PartView {
     number: u32,
-    at: String,
+    at: Time,
     artifact: Box<RawValue>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     append: bool,
@@ -159,25 +191,34 @@ impl PartView {
     }
 }
 
-/// The members of a report in a notice.
-pub fn report_members(members: JsonObject, update: &ProgressUpdate) -> JsonObject {
-    let ProgressUpdate { fraction, text, part } = update;
-    let mut members = members;
-    if let Some(fraction) = fraction {
-        members = members.with("fraction", format_fraction(*fraction));
-    }
-    if let Some(text) = text {
-        members = members.with("text", text);
-    }
-    if let Some(part) = part {
-        members = members.with("artifact", raw_json::verbatim(&part.content));
-        if part.append {
-            members = members.with("append", true);
-        }
-    }
-    members
+/// A report in a notice.
+#[derive(Serialize, JsonSchema)]
+pub struct ReportView {
+    /// The number of the report among those of the job.
+    number: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fraction: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    artifact: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    append: bool,
 }
 
-fn format_fraction(fraction: Fraction) -> Box<RawValue> {
-    raw_json::verbatim(&fraction_text(fraction))
+impl ReportView {
+    pub fn of(report: &ProgressReport) -> Self {
+        let ProgressUpdate { fraction, text, part } = &report.update;
+        Self {
+            number: report.number,
+            fraction: fraction.map(format_fraction),
+            text: text.clone(),
+            artifact: part.as_ref().map(|part| raw_json::verbatim(&part.content)),
+            append: part.as_ref().is_some_and(|part| part.append),
+        }
+    }
+}
+
+fn format_fraction(fraction: Fraction) -> Number {
+    raw_json::amount(Credits::from_micros(fraction.millionths().into()), 0)
 }

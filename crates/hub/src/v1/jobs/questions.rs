@@ -6,18 +6,21 @@ use rialto_core::command::{AnswerQuestion, AskQuestion, Command, JobRef};
 use rialto_core::job::{Job, Question};
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::adapter::question_view::{QuestionView, check_answer};
+use rialto_protocols::adapter::request::{BodyBytes, PathParam};
+use rialto_protocols::kit::api_doc::{AnyObject, Time};
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::object::ObjectWriter;
 use rialto_protocols::kit::schema::Schema;
-use rialto_protocols::kit::{ijson, raw_json};
+use rialto_protocols::kit::{ijson, raw_json, rfc3339};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::find_party_job;
-use super::result::{parse_epoch, parse_text};
-use super::view::{JobView, Viewer, state_name};
-use crate::v1::auth::{AgentCaller, PathParam, RawBody};
+use super::result::{TEXT_MAX, parse_epoch, parse_text};
+use super::view::{JobView, StateName, Viewer, state_name};
+use crate::v1::auth::AgentCaller;
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, format_time, ok_response};
 use crate::v1::strict_fields;
@@ -25,9 +28,37 @@ use crate::v1::strict_fields;
 /// The longest schema of an answer, in bytes.
 const SCHEMA_MAX: usize = 16 << 10;
 
-#[derive(Serialize)]
-struct AskResponse {
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/jobs/{id}/ask`.
+    #[schemars(deny_unknown_fields)]
+    AskBody {
+        /// The epoch of the assignment.
+        epoch: Option<u32>,
+        /// The question.
+        #[schemars(length(max = TEXT_MAX))]
+        text: String,
+        /// JSON Schema of the answer.
+        schema: Option<AnyObject>,
+    }
+}
+
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/jobs/{id}/answer`: either `text` or `input`.
+    #[schemars(deny_unknown_fields)]
+    AnswerBody {
+        /// The number of the question; without it, the open one.
+        question: Option<u32>,
+        /// The answer as text.
+        text: Option<String>,
+        /// The answer as an object.
+        input: Option<AnyObject>,
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct AskResponse {
     id: Uuid,
+    #[schemars(with = "StateName")]
     state: &'static str,
     question: Option<QuestionView>,
 }
@@ -37,10 +68,10 @@ pub async fn ask_question(
     State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = strict_fields::parse_fields(&json, &["epoch", "text", "schema"])?;
+    let f = strict_fields::parse_fields(&json, AskBody::MEMBERS)?;
     let (epoch, text) = (parse_epoch(&f)?, parse_text(&f, "text")?);
     let (text, schema) = (f.required("text", text)?, parse_schema(&f)?);
     let job = find_party_job(&context, by.id, &id).await?;
@@ -51,7 +82,7 @@ pub async fn ask_question(
         Answer::Job { job, .. } => Ok(ok_response(&AskResponse {
             id: job.uuid,
             state: state_name(job.state),
-            question: QuestionView::of(&job, format_time),
+            question: QuestionView::of(&job, rfc3339::format_millis),
         })),
         _ => Err(Problem::not_found()),
     }
@@ -73,10 +104,10 @@ pub async fn answer_question(
     State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = strict_fields::parse_fields(&json, &["question", "text", "input"])?;
+    let f = strict_fields::parse_fields(&json, AnswerBody::MEMBERS)?;
     let question = f.integer("question")?.map(u32::try_from).transpose();
     let question =
         question.map_err(|_| f.malformed("question", "must be its number, such as 1"))?;
@@ -107,17 +138,17 @@ fn parse_input(f: &Fields<'_, '_>) -> Result<String, Malformed> {
 }
 
 /// A question and its answer, for the parties.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct AskedQuestion {
     number: u32,
     text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<Box<RawValue>>,
-    asked_at: String,
+    asked_at: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    answered_at: Option<String>,
+    answered_at: Option<Time>,
 }
 
 impl AskedQuestion {

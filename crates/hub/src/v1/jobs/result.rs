@@ -8,31 +8,74 @@ use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job};
 use rialto_core::money::Credits;
 use rialto_core::time::Millis;
+use rialto_protocols::adapter::request::{BodyBytes, PathParam};
 use rialto_protocols::adapter::{HubContext, api_protocol};
+use rialto_protocols::kit::api_doc::AnyObject;
 use rialto_protocols::kit::canonical::canonical_bytes;
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::ijson::{self, Json};
+use rialto_protocols::kit::raw_json::Number;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::find_party_job;
+use super::view::StateName;
 use super::view::state_name;
-use crate::v1::auth::{AgentCaller, PathParam, RawBody};
+use crate::v1::auth::AgentCaller;
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, format_amount, ok_response};
 use crate::v1::strict_fields;
 
-/// Members of a result.
-const MEMBERS: [&str; 8] = ["epoch", "ok", "output", "cost", "took_ms", "code", "message", "cause"];
 /// Decimals an amount may have.
 const DECIMALS: usize = 6;
 /// Longest text about a failure.
-const TEXT_MAX: usize = 4_096;
+pub const TEXT_MAX: usize = 4_096;
 /// Longest code of a failure.
 const CODE_MAX: usize = 128;
 /// The text for a failure without a message.
 const DEFAULT_FAILURE_TEXT: &str = "the agent reported a failure";
+
+rialto_protocols::words! {
+    /// Whether the worker failed, which is the default, or the input was invalid.
+    FailureCause: "execution" | "invalid_input"
+}
+
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/jobs/{id}/result`.
+    #[schemars(deny_unknown_fields)]
+    ResultBody {
+        /// The epoch of the assignment; with it the result never counts for another one.
+        epoch: Option<u32>,
+        /// Whether the work is done.
+        ok: bool,
+        /// The result; required if `ok` is true.
+        output: Option<AnyObject>,
+        /// What it cost, at most the agreed price, which is the default. An invalid value is ignored.
+        cost: Option<serde_json::Value>,
+        /// How long it took, in milliseconds. An invalid value is ignored.
+        took_ms: Option<serde_json::Value>,
+        /// A code for the failure.
+        #[schemars(length(min = 1, max = CODE_MAX))]
+        code: Option<String>,
+        /// What went wrong.
+        #[schemars(length(max = TEXT_MAX))]
+        message: Option<String>,
+        cause: Option<FailureCause>,
+    }
+}
+
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/jobs/{id}/decline`.
+    #[schemars(deny_unknown_fields)]
+    DeclineBody {
+        /// The epoch of the assignment.
+        epoch: Option<u32>,
+        /// Why.
+        #[schemars(length(max = TEXT_MAX))]
+        reason: Option<String>,
+    }
+}
 
 /// The parsed result request.
 struct ResultRequest {
@@ -55,7 +98,7 @@ struct FailureReport {
 impl ResultRequest {
     fn parse(body: &[u8]) -> Result<Self, Malformed> {
         let json = ijson::read_allowing_non_finite(body, &["cost", "took_ms"])?;
-        let f = strict_fields::parse_fields(&json, &MEMBERS)?;
+        let f = strict_fields::parse_fields(&json, ResultBody::MEMBERS)?;
         let ok = f.required("ok", f.flag("ok")?)?;
         let outcome = if ok { Ok(parse_output(&f)?) } else { Err(FailureReport::read(&f)?) };
         // An invalid cost or duration does not void the result.
@@ -155,11 +198,12 @@ pub fn parse_epoch(f: &Fields<'_, '_>) -> Result<Option<u32>, Malformed> {
     epoch.map_err(|_| f.malformed("epoch", "must be the epoch of an assignment, such as 1"))
 }
 
-#[derive(Serialize)]
-struct ResultResponse {
+#[derive(Serialize, JsonSchema)]
+pub struct ResultResponse {
     id: Uuid,
+    #[schemars(with = "StateName")]
     state: &'static str,
-    paid: Box<RawValue>,
+    paid: Number,
     /// The same result was reported before.
     repeated: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -171,7 +215,7 @@ pub async fn submit_result(
     State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let mut said = ResultRequest::parse(&body)?;
     let warnings = std::mem::take(&mut said.warnings);
@@ -190,9 +234,10 @@ pub async fn submit_result(
     }))
 }
 
-#[derive(Serialize)]
-struct DeclineResponse {
+#[derive(Serialize, JsonSchema)]
+pub struct DeclineResponse {
     id: Uuid,
+    #[schemars(with = "StateName")]
     state: &'static str,
 }
 
@@ -201,10 +246,10 @@ pub async fn decline_job(
     State(context): State<HubContext>,
     by: AgentCaller,
     PathParam(id): PathParam,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let json = ijson::read(&body).map_err(Malformed::from)?;
-    let f = strict_fields::parse_fields(&json, &["epoch", "reason"])?;
+    let f = strict_fields::parse_fields(&json, DeclineBody::MEMBERS)?;
     let epoch = parse_epoch(&f)?;
     let reason = parse_text(&f, "reason")?;
     let job = find_party_job(&context, by.id, &id).await?;

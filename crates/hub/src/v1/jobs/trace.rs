@@ -5,10 +5,14 @@ use axum::extract::State;
 use rialto_core::command::JobRef;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::adapter::fidelity::{self, Viewer};
+use rialto_protocols::adapter::request::PathParam;
 
-use crate::v1::auth::{AuthenticatedCaller, PathParam, ReadOnlyCaller};
+use crate::v1::auth::{AuthenticatedCaller, ReadOnlyCaller};
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, ok_response};
+
+/// The path of traces. They also accept read-only credentials.
+pub const PATH: &str = "/v1/jobs/{id}/trace";
 
 /// Shows the trace, by the hub's id of the job or by the caller's own id.
 pub async fn show_trace(
@@ -31,10 +35,4 @@ pub async fn show_trace(
         }
     };
     Ok(ok_response(&fidelity::trace(&context, &job, eyes).await?))
-}
-
-/// Whether a path is a trace; these also accept read-only credentials.
-pub fn is_trace_path(path: &str) -> bool {
-    let id = path.strip_prefix("/v1/jobs/").and_then(|rest| rest.strip_suffix("/trace"));
-    id.is_some_and(|id| !id.is_empty() && !id.contains('/'))
 }

@@ -1,9 +1,12 @@
 //! JSON views of a job; each viewer sees only what it may see.
 
 use rialto_core::job::{Cause, Job, JobResult, Requester};
-pub use rialto_protocols::adapter::fidelity::state_name;
+pub use rialto_protocols::adapter::fidelity::{StateName, state_name};
 use rialto_protocols::adapter::question_view::QuestionView;
-use rialto_protocols::kit::raw_json;
+use rialto_protocols::kit::api_doc::{Nullable, Time};
+use rialto_protocols::kit::raw_json::Number;
+use rialto_protocols::kit::{raw_json, rfc3339};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -22,13 +25,14 @@ pub enum Viewer {
 }
 
 /// The fields of a job.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct JobView {
     id: Uuid,
     protocol: String,
     /// The requester's own id for it.
     foreign_id: String,
     skill: String,
+    #[schemars(with = "StateName")]
     state: &'static str,
     /// The requesting agent; `null` for a guest.
     requester: Option<u64>,
@@ -37,34 +41,35 @@ pub struct JobView {
     worker: Option<u64>,
     epoch: u32,
     /// Agreed at assignment; `null` while the worker may still make an offer.
-    price: Option<Box<RawValue>>,
+    price: Option<Number>,
     /// The worker lists no price and makes an offer, within the budget, before it begins.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     by_offer: bool,
     #[serde(flatten)]
     budget_view: Option<BudgetView>,
-    paid: Option<Box<RawValue>>,
+    paid: Option<Number>,
+    #[schemars(with = "Option<CauseName>")]
     cause: Option<&'static str>,
-    opened_at: String,
-    assigned_at: Option<String>,
+    opened_at: Time,
+    assigned_at: Option<Time>,
     /// If the worker is silent beyond this time, the assignment fails.
-    lease_until: Option<String>,
-    deadline: String,
-    ended_at: Option<String>,
+    lease_until: Option<Time>,
+    deadline: Time,
+    ended_at: Option<Time>,
     #[serde(flatten)]
     content: Option<JobContent>,
 }
 
 /// Hidden from the worker: it gets its price, whatever the budget is.
-#[derive(Serialize)]
-struct BudgetView {
-    budget: Box<RawValue>,
-    held: Box<RawValue>,
+#[derive(Serialize, JsonSchema)]
+pub struct BudgetView {
+    budget: Number,
+    held: Number,
 }
 
 /// Visible to the parties only.
-#[derive(Serialize)]
-struct JobContent {
+#[derive(Serialize, JsonSchema)]
+pub struct JobContent {
     input: Box<RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<ProgressView>,
@@ -74,8 +79,10 @@ struct JobContent {
     /// The open question.
     #[serde(skip_serializing_if = "Option::is_none")]
     question: Option<QuestionView>,
+    /// The questions so far.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     questions: Vec<AskedQuestion>,
+    #[schemars(with = "Nullable<ResultView>")]
     result: Option<ResultView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     callback: Option<String>,
@@ -84,8 +91,8 @@ struct JobContent {
     offers: Vec<BriefOffer>,
 }
 
-#[derive(Serialize)]
-struct ResultView {
+#[derive(Serialize, JsonSchema)]
+pub struct ResultView {
     ok: bool,
     output: Option<Box<RawValue>>,
     text: Option<String>,
@@ -139,7 +146,7 @@ impl JobView {
             input: raw_json::verbatim(&job.request.input),
             progress: ProgressView::of(job),
             parts: Vec::new(),
-            question: QuestionView::of(job, format_time),
+            question: QuestionView::of(job, rfc3339::format_millis),
             questions: asked_questions(job, eyes),
             result: job.result.as_ref().map(ResultView::of),
             callback: job.request.callback.clone().filter(|_| eyes == Viewer::Requester),
@@ -174,6 +181,13 @@ impl ResultView {
             took_ms: report.duration.0,
         }
     }
+}
+
+rialto_protocols::words! {
+    /// Why a job ended without success.
+    CauseName: "no_such_skill" | "budget_too_low" | "offline" | "execution" | "payment" | "unusable"
+        | "timed_out" | "worker_left" | "cancelled" | "policy" | "nobody_left" | "no_fair_time"
+        | "no_answer"
 }
 
 /// The public name of a cause.

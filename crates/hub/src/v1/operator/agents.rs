@@ -6,13 +6,17 @@ use rialto_core::id::AgentId;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use rialto_engine::Engine;
+use rialto_protocols::adapter::request::PathParam;
 use rialto_protocols::adapter::{HubContext, naming};
+use rialto_protocols::kit::api_doc::Time;
 use rialto_protocols::kit::raw_json;
+use rialto_protocols::kit::raw_json::Number;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
-use crate::v1::auth::{OperatorCaller, PathParam};
+use crate::v1::auth::OperatorCaller;
 use crate::v1::page::{self, Cursor, Page, parse_choice};
+use crate::v1::params::{PageCursor, PageLimit};
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, format_time, ok_response};
 use crate::v1::{agent_names, errors};
@@ -23,17 +27,18 @@ const AGENT_LIST: char = 'A';
 const SLICE: u64 = 10_000;
 
 /// An agent as the operator sees it.
-#[derive(Serialize)]
-struct OperatorAgentView {
+#[derive(Serialize, JsonSchema)]
+pub struct OperatorAgentView {
     id: u64,
     name: String,
     owner: String,
     protocol: String,
+    #[schemars(with = "AgentStatusName")]
     state: &'static str,
     online: bool,
-    score: Box<RawValue>,
+    score: Number,
     jobs_in_hand: usize,
-    registered_at: String,
+    registered_at: Time,
 }
 
 /// The status of an agent.
@@ -83,13 +88,27 @@ impl OperatorAgentView {
     }
 }
 
+rialto_protocols::words! {
+    /// The status of an agent.
+    AgentStatusName: "active" | "suspended" | "owner_suspended" | "removed"
+}
+
+rialto_protocols::request_members! {
+    /// Which agents to list.
+    OperatorAgentsQuery {
+        state: Option<AgentStatusName>,
+        limit: Option<PageLimit>,
+        cursor: Option<PageCursor>,
+    }
+}
+
 /// `GET /v1/operator/agents`: all agents that ever registered, in that order.
 pub async fn list_agents(
     State(context): State<HubContext>,
     _by: OperatorCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = page::parse_query(raw.as_deref(), &["state", "limit", "cursor"])?;
+    let query = page::parse_query(raw.as_deref(), OperatorAgentsQuery::MEMBERS)?;
     let all = [
         AgentStatus::Active,
         AgentStatus::Suspended,
@@ -141,8 +160,8 @@ pub fn find(context: &HubContext, id: &str) -> Result<AgentId, Problem> {
     })
 }
 
-#[derive(Serialize)]
-struct SuspensionResponse {
+#[derive(Serialize, JsonSchema)]
+pub struct SuspensionResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]

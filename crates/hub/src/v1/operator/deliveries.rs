@@ -9,12 +9,16 @@ use rialto_core::id::NoticeId;
 use rialto_core::notice::Delivery;
 use rialto_core::world::World;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::PathParam;
+use rialto_protocols::kit::api_doc::Time;
+use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::v1::auth::{OperatorCaller, PathParam};
+use crate::v1::auth::OperatorCaller;
 use crate::v1::notices;
 use crate::v1::page::{self, Cursor, Page, parse_choice};
+use crate::v1::params::{PageCursor, PageLimit};
 use crate::v1::problem::Problem;
 use crate::v1::public_ids::PublicIds;
 use crate::v1::response::{HandlerResult, format_time, ok_response};
@@ -23,17 +27,19 @@ use crate::v1::response::{HandlerResult, format_time, ok_response};
 const DELIVERY_LIST: char = 'p';
 
 /// A delivery as the operator sees it, without the URL's path and the content.
-#[derive(Serialize)]
-struct OperatorDeliveryView {
+#[derive(Serialize, JsonSchema)]
+pub struct OperatorDeliveryView {
     id: u64,
+    #[schemars(with = "OpenDeliveryState")]
     state: &'static str,
+    #[schemars(with = "notices::NoticeName")]
     kind: &'static str,
     job: Option<Uuid>,
     to: Option<u64>,
     /// Scheme and host; the rest of the URL may contain secrets.
     destination: String,
     attempts: u32,
-    next_try: Option<String>,
+    next_try: Option<Time>,
     #[serde(rename = "trouble")]
     error: Option<String>,
 }
@@ -54,13 +60,27 @@ impl OperatorDeliveryView {
     }
 }
 
+rialto_protocols::words! {
+    /// The state of a delivery that is not completed.
+    OpenDeliveryState: "waiting" | "given_up"
+}
+
+rialto_protocols::request_members! {
+    /// Which deliveries to list.
+    DeliveryQuery {
+        state: Option<OpenDeliveryState>,
+        limit: Option<PageLimit>,
+        cursor: Option<PageCursor>,
+    }
+}
+
 /// `GET /v1/operator/pushes`: oldest first.
 pub async fn list_deliveries(
     State(context): State<HubContext>,
     _by: OperatorCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = page::parse_query(raw.as_deref(), &["state", "limit", "cursor"])?;
+    let query = page::parse_query(raw.as_deref(), DeliveryQuery::MEMBERS)?;
     let waiting = parse_choice(&query, "state", &[("waiting", true), ("given_up", false)])?;
     let limit = page::parse_limit(&query)?;
     let after = page::parse_cursor(&query, DELIVERY_LIST)?.map_or(0, |[after]| after);

@@ -14,6 +14,7 @@ use rialto_protocols::adapter::HubContext;
 use crate::v1::auth::OperatorCaller;
 use crate::v1::jobs::view::{JobView, Viewer};
 use crate::v1::page::{self, Cursor, Page, parse_choice};
+use crate::v1::params::{PageCursor, PageLimit};
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, ok_response};
 
@@ -23,13 +24,28 @@ const ENDED: char = 'E';
 /// Ended jobs read at once: input and result may each have a megabyte.
 const SLICE: usize = 16;
 
+rialto_protocols::words! {
+    /// Whether jobs have ended.
+    OperatorStage: "live" | "ended"
+}
+
+rialto_protocols::request_members! {
+    /// Which jobs to list.
+    OperatorJobsQuery {
+        /// Live jobs, which is the default, or ended ones.
+        state: Option<OperatorStage>,
+        limit: Option<PageLimit>,
+        cursor: Option<PageCursor>,
+    }
+}
+
 /// `GET /v1/operator/jobs`: live jobs, oldest first; with `state=ended` ended jobs, newest first.
 pub async fn list_jobs(
     State(context): State<HubContext>,
     _by: OperatorCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = page::parse_query(raw.as_deref(), &["state", "limit", "cursor"])?;
+    let query = page::parse_query(raw.as_deref(), OperatorJobsQuery::MEMBERS)?;
     let ended =
         parse_choice(&query, "state", &[("live", false), ("ended", true)])?.unwrap_or(false);
     let limit = page::parse_limit(&query)?;

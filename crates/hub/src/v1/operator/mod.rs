@@ -11,19 +11,22 @@ use http::StatusCode;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
 use rialto_core::money::Credits;
+use rialto_protocols::adapter::request::{BodyBytes, PathParam};
 use rialto_protocols::adapter::{HubContext, naming};
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::ijson;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::accounts::AccountView;
-use super::auth::{OperatorCaller, PathParam, RawBody};
+use super::auth::OperatorCaller;
 use super::errors::NO_SUCH_OWNER;
 use super::jobs as shown;
 use super::jobs::view::{JobView, Viewer};
 use super::problem::Problem;
 use super::response::{HandlerResult, json_response, ok_response};
 use super::strict_fields;
+use crate::v1::params::Amount;
 
 /// Longest owner name in the ledger: a plain name, or one with its protocol as prefix.
 const OWNER_MAX: usize = 160;
@@ -33,6 +36,19 @@ const DECIMALS: usize = 6;
 /// The error for an unknown owner.
 const UNKNOWN_OWNER_TEXT: &str =
     "owner not found; check the name, or set \"create\": true to create the account";
+
+rialto_protocols::request_members! {
+    /// The body of `POST /v1/operator/grants` and `POST /v1/operator/burns`.
+    #[schemars(deny_unknown_fields)]
+    CreditsBody {
+        #[schemars(length(min = 1, max = OWNER_MAX))]
+        owner: String,
+        /// Above zero.
+        amount: Amount,
+        /// Creates the owner of a grant if it does not exist.
+        create: Option<bool>,
+    }
+}
 
 /// An amount and its owner.
 struct CreditsRequest {
@@ -45,7 +61,7 @@ struct CreditsRequest {
 impl CreditsRequest {
     fn parse(body: &[u8]) -> Result<Self, Malformed> {
         let json = ijson::read(body)?;
-        let f = strict_fields::parse_fields(&json, &["owner", "amount", "create"])?;
+        let f = strict_fields::parse_fields(&json, CreditsBody::MEMBERS)?;
         let owner = f.required_name("owner", OWNER_MAX)?.to_owned();
         let amount = f.required_credits("amount", DECIMALS)?;
         let create = f.flag("create")?.unwrap_or(false);
@@ -61,7 +77,7 @@ impl CreditsRequest {
 pub async fn grant_credits(
     State(context): State<HubContext>,
     by: OperatorCaller,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let CreditsRequest { owner, amount, create } = CreditsRequest::parse(&body)?;
     let (name, exists) = context.engine.with_world(|world| {
@@ -79,7 +95,7 @@ pub async fn grant_credits(
 pub async fn burn_credits(
     State(context): State<HubContext>,
     by: OperatorCaller,
-    RawBody(body): RawBody,
+    BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let CreditsRequest { owner, amount, .. } = CreditsRequest::parse(&body)?;
     let name = context.engine.with_world(|world| naming::canonical_owner_name(world, owner));
@@ -131,8 +147,8 @@ async fn run_job_command(
     }
 }
 
-#[derive(Serialize)]
-struct AgentResponse {
+#[derive(Serialize, JsonSchema)]
+pub struct AgentResponse {
     agent: u64,
 }
 

@@ -10,8 +10,9 @@ use rialto_core::world::World;
 use rialto_core::world::footprint::{RowKind, RowOwner};
 use rialto_engine::Engine;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::kit::raw_json::Number;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::v1::auth::OperatorCaller;
 use crate::v1::jobs::view;
@@ -20,8 +21,8 @@ use crate::v1::response::{HandlerResult, format_amount, ok_response};
 /// Agents counted at once; between two slices the commit lane may publish.
 const SLICE: u64 = 10_000;
 
-#[derive(Serialize)]
-struct Stats {
+#[derive(Serialize, JsonSchema)]
+pub struct Stats {
     /// Raised at each restore from a backup.
     epoch: u64,
     /// Registered now.
@@ -32,15 +33,15 @@ struct Stats {
     live_jobs: BTreeMap<&'static str, usize>,
     jobs_opened: u64,
     payments: u64,
-    volume: Box<RawValue>,
+    volume: Number,
     /// Credits in circulation.
-    issued: Box<RawValue>,
+    issued: Number,
     memory: MemoryStats,
 }
 
 /// Memory used by rows, in bytes.
-#[derive(Serialize)]
-struct MemoryStats {
+#[derive(Serialize, JsonSchema)]
+pub struct MemoryStats {
     used: u64,
     limit: u64,
     limit_per_owner: u64,
@@ -53,8 +54,8 @@ struct MemoryStats {
     owners: Vec<OwnerMemory>,
 }
 
-#[derive(Serialize)]
-struct OwnerMemory {
+#[derive(Serialize, JsonSchema)]
+pub struct OwnerMemory {
     owner: String,
     bytes: u64,
 }

@@ -90,7 +90,7 @@ async fn all_pages_together_are_the_whole_ranking() {
 }
 
 #[tokio::test]
-async fn a_ring_of_two_owners_ranks_below_whoever_has_worked_for_more() {
+async fn two_owners_that_hire_each_other_rank_below_agents_with_more_requesters() {
     let hub = Hub::start().await;
     let ring = hub.enrol("ring", "ring", Some(("sum", "0.01"))).await;
     hub.grant("friend", "10.00").await;

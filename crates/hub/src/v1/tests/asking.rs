@@ -59,7 +59,7 @@ async fn a_job_is_opened_like_any_of_its_protocol() {
 }
 
 #[tokio::test]
-async fn the_hub_chooses_the_best_the_cheapest_or_whoever_is_named() {
+async fn the_hub_chooses_the_best_the_cheapest_or_the_named_agent() {
     let (hub, client, worker) = scene().await;
     let proven = hub.enrol("proven", "initech", Some(("sum", "0.09"))).await;
     let first =

@@ -19,7 +19,7 @@ fn method(text: &str) -> Method {
 }
 
 #[tokio::test]
-async fn every_route_lets_in_whom_its_row_says() {
+async fn every_route_admits_exactly_the_callers_of_its_row() {
     let hub = Hub::start().await;
     // Without an endpoint, so that no outbound call is made.
     let agent = hub.enrol_at("ada", "acme", None, None).await;
@@ -84,7 +84,7 @@ async fn every_bad_key_gets_the_same_401_before_the_body_is_read() {
 }
 
 #[tokio::test]
-async fn what_is_somebody_elses_looks_like_what_is_not_there() {
+async fn another_agents_data_looks_like_missing_data() {
     let hub = Hub::start().await;
     hub.grant("rich", "10.00").await;
     let client = hub.enrol("client", "rich", None).await;

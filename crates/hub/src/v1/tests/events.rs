@@ -11,10 +11,9 @@ use rialto_core::time::Millis;
 use rialto_core::world::Rules;
 use rialto_engine::store::memory::MemoryStore;
 use serde_json::Value;
-use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::kit::{Agent, Hub};
+use super::kit::{API_DOC, Agent, Hub};
 
 /// Long enough for a lost wake-up on a busy machine.
 const SOON: Duration = Duration::from_secs(30);
@@ -64,6 +63,7 @@ impl Stream {
                 let id = id.strip_prefix("id: ").expect("an id").parse().expect("digits");
                 let kind = event.strip_prefix("event: ").expect("a kind").to_owned();
                 let data = data.strip_prefix("data: ").expect("data");
+                API_DOC.check_event("/v1/events", data);
                 return Some((id, kind, serde_json::from_str(data).expect("one line of JSON")));
             }
             assert!(block.starts_with(':') || block.starts_with("retry: "), "{block}");
@@ -177,10 +177,6 @@ async fn a_stream_ends_with_its_key_its_agent_and_the_hub() {
     let mut revoked = Stream::open(&hub, "/v1/events", &ada.key, None).await;
     let mut removed = Stream::open(&hub, "/v1/events", &bob.key, None).await;
     let mut operator = Stream::open(&hub, "/v1/events", &hub.operator, None).await;
-    let (stop, stopping) = watch::channel(false);
-    let mut request = Hub::request(Method::GET, "/v1/events", &hub.operator, "");
-    request.extensions_mut().insert(stopping);
-    let mut stopped = Stream::of(&hub, request).await;
     hub.engine
         .run(Command::RevokeKeys { agent: ada.id, by_operator: true })
         .await
@@ -188,10 +184,9 @@ async fn a_stream_ends_with_its_key_its_agent_and_the_hub() {
     hub.engine.run(Command::Remove { agent: bob.id, by_operator: true }).await.expect("gone");
     assert!(revoked.ends().await && removed.ends().await);
     assert_eq!(operator.next().await.map(|seen| seen.1).as_deref(), Some("line"));
-    assert!(stopped.next().await.is_some());
-    stop.send_replace(true);
-    assert!(stopped.ends().await);
     assert!(timeout(Duration::from_millis(100), operator.ends()).await.is_err(), "goes on");
+    hub.stop.send_replace(true);
+    assert!(operator.ends().await);
 }
 
 #[tokio::test]

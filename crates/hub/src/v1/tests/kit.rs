@@ -1,8 +1,7 @@
-//! Test fixture: a hub without network, with an engine in memory, a router, and agents with keys.
+//! Test fixture: a hub without network, with an engine in memory, the operations of `/v1`, and agents with keys.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
 use http::{Method, Request, StatusCode};
@@ -24,13 +23,20 @@ use rialto_engine::delivery::egress::{Egress, EgressSettings};
 use rialto_engine::keys::{Key, KeyPrefix};
 use rialto_engine::store::memory::MemoryStore;
 use rialto_engine::testkit::{ManualClock, start_engine};
-use rialto_protocols::adapter::{HubContext, HubContextParts, settings};
+use rialto_protocols::adapter::shutdown::Shutdown;
+use rialto_protocols::adapter::{Api, HubContext, HubContextParts, settings};
 use rialto_protocols::registry;
 use serde_json::Value;
-use tower::ServiceExt;
+use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::v1;
+use super::api_doc::{ApiDoc, ReceivedAnswer};
+use crate::edge::OperationTable;
+use crate::v1::V1Api;
+
+/// The API document.
+pub static API_DOC: LazyLock<ApiDoc> =
+    LazyLock::new(|| ApiDoc::new(&crate::app::openapi::openapi_document()));
 
 /// 2026-02-11T12:00:00Z.
 pub const DAWN: Timestamp = Timestamp(1_770_811_200_000);
@@ -38,8 +44,10 @@ pub const DAWN: Timestamp = Timestamp(1_770_811_200_000);
 pub struct Hub {
     pub engine: Engine,
     pub clock: Arc<ManualClock>,
-    pub router: Router,
+    operations: OperationTable,
     pub operator: String,
+    /// Tells open responses that the hub stops.
+    pub stop: watch::Sender<bool>,
 }
 
 #[derive(Clone)]
@@ -48,6 +56,10 @@ pub struct Agent {
     pub key: String,
     pub native: String,
 }
+
+/// The body of a request, to be compared with the API document.
+#[derive(Clone, Default)]
+struct SentBody(String);
 
 /// A response with its complete body.
 pub struct Got {
@@ -74,6 +86,7 @@ impl Hub {
         let allow = vec!["127.0.0.0/8".parse().expect("a net")];
         let settings = EgressSettings { allow, ..EgressSettings::default() };
         let egress = Egress::new(settings).expect("good settings");
+        let (stop, stopping) = watch::channel(false);
         let context = HubContext::new(HubContextParts {
             protocols: settings::open_with_defaults(engine.hub_secret()),
             write_limiter: Arc::new(rialto_protocols::adapter::Unlimited),
@@ -85,6 +98,7 @@ impl Hub {
             running_requests: Default::default(),
             pending_waits: Default::default(),
             endpoint_checks: Default::default(),
+            shutdown: Shutdown::new(stopping),
         });
         let key = Key::from_random(KeyPrefix::OPERATOR, [9; 20]);
         let (holder, hash) = (Holder::Operator, key.hash());
@@ -94,7 +108,11 @@ impl Hub {
             engine.run(command).await.expect("a key");
         }
         let operator = key.expose().to_owned();
-        Self { router: v1::build_router(&context), engine, clock, operator }
+        let api: Arc<dyn Api> = Arc::new(V1Api::new(&context));
+        let never = |_: &[_], _| unreachable!("no two operations have the same path");
+        let operations = OperationTable::new(&[api], 1 << 20, Box::new(never));
+        let operations = operations.expect("operations can be told apart");
+        Self { operations, engine, clock, operator, stop }
     }
 
     /// Registers an agent, with a skill at a price if one is given.
@@ -249,18 +267,39 @@ impl Hub {
         if !key.is_empty() {
             request = request.header("authorization", format!("Bearer {key}"));
         }
-        request.body(Body::from(body.to_owned())).expect("a request")
+        request
+            .extension(SentBody(body.to_owned()))
+            .body(Body::from(body.to_owned()))
+            .expect("a request")
     }
 
     pub async fn ask(&self, request: Request<Body>) -> Response {
-        self.router.clone().oneshot(request).await.expect("routers do not fail")
+        let (parts, body) = request.into_parts();
+        let route = self.operations.find(&parts.method, parts.uri.path());
+        match route.select(parts, body).await {
+            Ok((operation, request)) => operation.api.call(operation.clone(), request).await,
+            Err(refusal) => refusal,
+        }
     }
 
     pub async fn send(&self, request: Request<Body>) -> Got {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let sent = request.extensions().get::<SentBody>().cloned().unwrap_or_default();
         let answer = self.ask(request).await;
         let (parts, body) = answer.into_parts();
         let bytes = body.collect().await.expect("a body").to_bytes();
         let text = String::from_utf8(bytes.to_vec()).expect("text");
+        let kind = parts.headers.get("content-type").and_then(|kind| kind.to_str().ok());
+        let (method, status) = (method.as_str(), parts.status.as_u16());
+        let (content_type, body) = (kind.unwrap_or_default(), Some(text.as_str()));
+        API_DOC.check_answer(ReceivedAnswer {
+            method: Some(method),
+            path: &path,
+            status,
+            content_type,
+            body,
+        });
+        API_DOC.check_request(method, &path, status, sent.0.as_bytes());
         let body = serde_json::from_str(&text).unwrap_or_default();
         Got { status: parts.status.as_u16(), headers: parts.headers, text, body }
     }

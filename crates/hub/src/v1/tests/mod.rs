@@ -1,6 +1,9 @@
 //! Tests of the `/v1` API through its router, with an engine in memory.
 
 mod agents;
+/// Shared with the integration tests.
+#[path = "../../../../../tests/it/kit/api_doc.rs"]
+mod api_doc;
 mod asking;
 mod authority;
 mod dialogue;

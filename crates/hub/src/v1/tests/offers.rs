@@ -119,7 +119,7 @@ async fn a_requester_sees_offers_as_they_come_and_takes_one() {
 }
 
 #[tokio::test]
-async fn offers_nobody_took_end_with_the_deadline_and_everything_goes_back() {
+async fn offers_not_accepted_end_with_the_deadline_and_all_holds_are_released() {
     let hub = Hub::start().await;
     hub.grant("rich", "10.00").await;
     let client = hub.enrol("client", "rich", None).await;

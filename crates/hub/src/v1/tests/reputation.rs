@@ -15,7 +15,7 @@ async fn scene() -> (Hub, Agent, Agent, String) {
 }
 
 #[tokio::test]
-async fn a_newcomer_stands_where_everybody_starts() {
+async fn a_new_agent_has_the_initial_score() {
     let (hub, _, worker, path) = scene().await;
     let got = hub.get(&path, "").await;
     let registry = r#"{"score":50.0,"successes":0,"failures":0,"last":null}"#;
@@ -29,7 +29,7 @@ async fn a_newcomer_stands_where_everybody_starts() {
 }
 
 #[tokio::test]
-async fn every_number_of_the_last_step_is_told_and_nobody_is_named() {
+async fn all_numbers_of_the_last_step_are_reported_without_agent_names() {
     let (hub, client, worker, path) = scene().await;
     let job = hub.open(&client, "sum", "0.50").await;
     hub.clock.advance(Millis(1_500));

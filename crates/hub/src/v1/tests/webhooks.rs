@@ -81,7 +81,7 @@ async fn pushed(hub: &Hub, client: &Agent) -> rialto_core::id::NoticeId {
 }
 
 #[tokio::test]
-async fn everybody_sees_and_sends_again_its_own() {
+async fn agents_see_and_resend_only_their_own_deliveries() {
     let hub = Hub::start().await;
     hub.grant("rich", "10.00").await;
     let client = hub.enrol("client", "rich", None).await;

@@ -267,7 +267,7 @@ async fn a_figure_that_makes_no_sense_voids_no_output_and_the_worker_is_told() {
 }
 
 #[tokio::test]
-async fn nobody_speaks_for_a_worker_or_about_another_turn() {
+async fn only_the_current_worker_reports_and_only_for_its_own_assignment() {
     let (hub, client, worker) = scene().await;
     let stranger = hub.enrol("stranger", "acme", None).await;
     let job = hub.open(&client, "sum", "0.50").await;

@@ -11,34 +11,40 @@ use rialto_core::command::Command;
 use rialto_core::id::NoticeId;
 use rialto_core::notice::Delivery;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::adapter::request::PathParam;
+use rialto_protocols::kit::api_doc::Time;
+use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::auth::{AgentCaller, PathParam};
+use super::auth::AgentCaller;
 use super::notices;
 use super::operator::deliveries::oldest_deliveries;
 use super::page::{self, Cursor, Page, parse_choice};
 use super::problem::Problem;
 use super::public_ids::PublicIds;
 use super::response::{HandlerResult, format_time, ok_response};
+use crate::v1::params::{PageCursor, PageLimit};
 
 /// The list's tag in cursors.
 const WEBHOOK_LIST: char = 'w';
 
 /// A delivery as its receiver sees it, with the full URL.
-#[derive(Serialize)]
-struct WebhookView {
+#[derive(Serialize, JsonSchema)]
+pub struct WebhookView {
     id: u64,
+    #[schemars(with = "DeliveryState")]
     state: &'static str,
+    #[schemars(with = "notices::NoticeName")]
     kind: &'static str,
     job: Option<Uuid>,
     url: String,
     tries: u32,
-    next_try: Option<String>,
+    next_try: Option<Time>,
     /// The last error.
     error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    delivered_at: Option<String>,
+    delivered_at: Option<Time>,
 }
 
 impl WebhookView {
@@ -65,6 +71,21 @@ enum WebhookStateFilter {
     Delivered,
 }
 
+rialto_protocols::words! {
+    /// The state of a delivery.
+    DeliveryState: "waiting" | "given_up" | "delivered"
+}
+
+rialto_protocols::request_members! {
+    /// Which deliveries to list.
+    WebhookQuery {
+        /// By default all that are not completed.
+        state: Option<DeliveryState>,
+        limit: Option<PageLimit>,
+        cursor: Option<PageCursor>,
+    }
+}
+
 /// `GET /v1/webhooks`: the caller's deliveries that are not completed, oldest first; with
 /// `state=delivered` the completed ones, newest first.
 pub async fn list_webhooks(
@@ -72,7 +93,7 @@ pub async fn list_webhooks(
     by: AgentCaller,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let query = page::parse_query(raw.as_deref(), &["state", "limit", "cursor"])?;
+    let query = page::parse_query(raw.as_deref(), WebhookQuery::MEMBERS)?;
     let limit = page::parse_limit(&query)?;
     let wanted = parse_choice(
         &query,

@@ -3,19 +3,21 @@
 use axum::extract::State;
 use rialto_core::command::Command;
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::kit::api_doc::Time;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::v1::auth::AgentCaller;
 use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, format_time, ok_response};
 
-#[derive(Serialize)]
-struct SecretResponse {
+#[derive(Serialize, JsonSchema)]
+pub struct SecretResponse {
     /// Shown once; the saved answer of a repeated request omits it.
     #[serde(skip_serializing_if = "Option::is_none")]
     webhook_secret: Option<String>,
     /// Until when every delivery is also signed with the previous secret.
-    others_until: Option<String>,
+    others_until: Option<Time>,
 }
 
 /// Issues a new secret now. Until the others expire each delivery is signed with all of them, so

@@ -7,6 +7,8 @@ use rialto_core::id::AgentId;
 use rialto_engine::delivery::egress::{HttpResponse, SendError};
 use rialto_engine::delivery::{OutboundRequest, RESPONSE_BYTES_MAX, send_signed};
 use rialto_protocols::adapter::HubContext;
+use rialto_protocols::kit::api_doc::Time;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::v1::auth::AgentCaller;
@@ -15,16 +17,16 @@ use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, format_time, ok_response};
 
 /// The body that is sent.
-#[derive(Serialize)]
-struct TestBody {
+#[derive(Serialize, JsonSchema)]
+pub struct TestBody {
     r#type: &'static str,
     agent: u64,
-    at: String,
+    at: Time,
 }
 
 /// The result.
-#[derive(Serialize)]
-struct TestResult {
+#[derive(Serialize, JsonSchema)]
+pub struct TestResult {
     /// The response had status 2xx.
     delivered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,17 +8,18 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{RawQuery, State};
-use http::{Extensions, HeaderMap};
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 use rialto_core::job::Job;
 use rialto_core::world::World;
-use rialto_protocols::adapter::caller::Caller;
+use rialto_protocols::adapter::caller::{Caller, Credential};
 use rialto_protocols::adapter::{HubContext, shown_jobs};
+use rialto_protocols::kit::api_doc::Time;
 use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
+use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -26,6 +27,7 @@ use super::auth::{AgentCaller, is_registered};
 use super::problem::Problem;
 use super::response::{HandlerResult, format_time, ok_response};
 use super::{errors, page, wait};
+use crate::v1::params::WaitSeconds;
 pub use instances::Instances;
 use view::{AnswerView, WorkView};
 
@@ -41,8 +43,8 @@ type AssignmentRef = (Uuid, Option<u32>);
 /// the last question whose answer it has.
 type KnownAssignments = HashMap<AssignmentRef, Option<u32>>;
 
-#[derive(Serialize)]
-struct WorkResponse {
+#[derive(Serialize, JsonSchema)]
+pub struct WorkResponse {
     /// Assigned jobs that the caller did not list as known.
     jobs: Vec<WorkView>,
     /// Known jobs that the caller does not have any more.
@@ -53,7 +55,7 @@ struct WorkResponse {
     /// There are more new jobs than were returned.
     more: bool,
     /// The hub's current time, because deadlines refer to its clock.
-    now: String,
+    now: Time,
 }
 
 /// What is new to a worker.
@@ -64,22 +66,35 @@ struct WorkChanges {
     more: bool,
 }
 
+rialto_protocols::request_members! {
+    /// Which assigned jobs to list.
+    WorkQuery {
+        wait: Option<WaitSeconds>,
+        /// How many new jobs to return at most.
+        #[schemars(range(max = LISTED_MAX))]
+        limit: Option<u8>,
+        /// The jobs the caller already has: ids, each optionally with `.` and its epoch, separated by
+        /// commas.
+        known: Option<String>,
+        /// A name of the program, so that two programs cannot work as one agent.
+        instance: Option<String>,
+    }
+}
+
 /// `GET /v1/work`: assigned jobs that the caller did not list as known, oldest first, and known
 /// jobs that it lost. With `wait` the response is sent once there is either.
 pub async fn list_work(
     State(context): State<HubContext>,
     Extension(instances): Extension<Instances>,
-    headers: HeaderMap,
-    extensions: Extensions,
+    Extension(credential): Extension<Credential>,
     by: Result<AgentCaller, Problem>,
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
-    let by =
-        by.map_err(|problem| match Caller::authenticate(&context.engine, &headers, &extensions) {
-            Ok(Caller::FormerAgent(_)) => unregistered_problem(),
-            _ => problem,
-        })?;
-    let query = page::parse_query(raw.as_deref(), &["wait", "limit", "known", "instance"])?;
+    let by = by.map_err(|problem| match credential.caller {
+        Ok(Caller::FormerAgent(_)) => unregistered_problem(),
+        _ => problem,
+    })?;
+    let query = page::parse_query(raw.as_deref(), WorkQuery::MEMBERS)?;
     let at_most = wait::parse_wait(&query)?;
     let limit = query.integer("limit", 0..=LISTED_MAX)?.unwrap_or(LISTED_MAX) as usize;
     let known = parse_known(&query)?;

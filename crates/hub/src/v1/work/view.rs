@@ -4,7 +4,10 @@ use rialto_core::job::Job;
 use rialto_core::world::World;
 use rialto_protocols::adapter::api_protocol;
 use rialto_protocols::adapter::open_job::{requester_name, skill_name};
+use rialto_protocols::kit::api_doc::Time;
 use rialto_protocols::kit::raw_json;
+use rialto_protocols::kit::raw_json::Number;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -14,7 +17,7 @@ use crate::v1::jobs::view::Viewer;
 use crate::v1::response::{format_amount, format_time};
 
 /// What a worker needs to do a job and to report its result.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct WorkView {
     id: Uuid,
     /// The epoch of this assignment; a report that includes it never counts for another assignment.
@@ -26,12 +29,12 @@ pub struct WorkView {
     /// The protocol of the request.
     protocol: String,
     /// For workers of that protocol the budget; for others the agreed price.
-    budget: Box<RawValue>,
-    price: Box<RawValue>,
+    budget: Number,
+    price: Number,
     /// When the result must be reported.
-    deadline: String,
-    lease_until: String,
-    opened_at: String,
+    deadline: Time,
+    lease_until: Time,
+    opened_at: Time,
     /// This worker's questions and their answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     questions: Vec<AskedQuestion>,
@@ -61,7 +64,7 @@ impl WorkView {
 }
 
 /// The requester's answer to a question of this worker.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct AnswerView {
     kind: &'static str,
     job_id: Uuid,

@@ -31,9 +31,9 @@ pub use find_job::find_job;
 pub use hop::{Hop, HopKind, fraction_text, hops, question_member};
 pub use members::Members;
 pub use message_view::{Field, FieldParts, MessageView, read_fields, unquote};
-pub use note::{Fate, Note, compare_fields};
+pub use note::{Fate, FateName, Note, compare_fields};
 pub use part::Part;
-pub use trace::{Trace, Viewer, state_name, trace};
+pub use trace::{StateName, Trace, Viewer, state_name, trace};
 
 /// A job, and what is needed to rebuild the messages its parties saw.
 #[derive(Clone, Copy)]

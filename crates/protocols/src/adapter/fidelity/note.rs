@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::message_view::{Field, MessageView, last_segment};
@@ -142,26 +142,49 @@ fn brief(json: &str) -> Option<Box<RawValue>> {
     (json.len() <= VALUE_MAX).then(|| raw_json::verbatim(json))
 }
 
+crate::words! {
+    /// What became of a field.
+    FateName: "kept" | "renamed" | "defaulted" | "dropped"
+}
+
+/// A note as the API shows it.
+#[derive(Serialize, JsonSchema)]
+pub struct NoteView {
+    field: String,
+    part: &'static str,
+    #[schemars(with = "FateName")]
+    fate: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Box<RawValue>>,
+    /// The new name of the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
+    /// The new form of the value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    becomes: Option<Box<RawValue>>,
+    /// Why it was dropped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+}
+
+impl Note {
+    /// The whole note, or only the field and what became of it.
+    pub fn view(self, whole: bool) -> NoteView {
+        let (part, fate) = (self.field.part.as_str(), self.fate.as_str());
+        let value = brief(&self.field.value).filter(|_| whole);
+        let (to, becomes, why) = match self.fate {
+            Fate::Renamed { to, becomes } => (Some(to), becomes.as_deref().and_then(brief), None),
+            Fate::Dropped { why } => (None, None, Some(why)),
+            Fate::Kept | Fate::Defaulted => (None, None, None),
+        };
+        let (becomes, why) = (becomes.filter(|_| whole), why.filter(|_| whole));
+        NoteView { field: self.field.name, part, fate, value, to, becomes, why }
+    }
+}
+
 impl Serialize for Note {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        let mut map = out.serialize_map(None)?;
-        map.serialize_entry("field", &self.field.name)?;
-        map.serialize_entry("part", self.field.part.as_str())?;
-        map.serialize_entry("fate", self.fate.as_str())?;
-        if let Some(value) = brief(&self.field.value) {
-            map.serialize_entry("value", &value)?;
-        }
-        match &self.fate {
-            Fate::Renamed { to, becomes } => {
-                map.serialize_entry("to", to)?;
-                if let Some(becomes) = becomes.as_deref().and_then(brief) {
-                    map.serialize_entry("becomes", &becomes)?;
-                }
-            }
-            Fate::Dropped { why } => map.serialize_entry("why", why)?,
-            Fate::Kept | Fate::Defaulted => {}
-        }
-        map.end()
+        self.clone().view(true).serialize(out)
     }
 }
 

@@ -8,17 +8,18 @@ use rialto_core::money::Credits;
 use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::world::World;
 use rialto_engine::Failure;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::TracedJob;
 use super::hop::{Hop, HopKind, field_map_of, hops};
 use super::message_view::{Field, MessageView};
-use super::note::{Fate, Note};
+use super::note::NoteView;
 use super::part::Part;
 use crate::adapter::HubContext;
-use crate::kit::{raw_json, rfc3339};
+use crate::kit::api_doc::Time;
+use crate::kit::raw_json::{self, Number};
 
 /// How far back in an inbox a notice of the job is searched for.
 const LOOK_BACK: u64 = 256;
@@ -35,23 +36,24 @@ pub enum Viewer {
 }
 
 /// A job from request to settlement.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct Trace {
     job: Uuid,
+    #[schemars(with = "StateName")]
     state: &'static str,
     skill: String,
     requester: PartyView,
     worker: Option<PartyView>,
     money: MoneyView,
-    opened_at: String,
-    deadline: String,
-    ended_at: Option<String>,
+    opened_at: Time,
+    deadline: Time,
+    ended_at: Option<Time>,
     hops: Vec<HopView>,
     evidence: Vec<EvidenceView>,
 }
 
 /// A party: its name in its home protocol and its aliases elsewhere.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct PartyView {
     protocol: String,
     id: String,
@@ -59,21 +61,21 @@ struct PartyView {
     aliases: BTreeMap<String, String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct MoneyView {
     /// The requester's bid. The worker is paid its price, which may differ.
     #[serde(skip_serializing_if = "Option::is_none")]
-    budget: Option<Box<RawValue>>,
-    price: Option<Box<RawValue>>,
-    paid: Option<Box<RawValue>>,
+    budget: Option<Number>,
+    price: Option<Number>,
+    paid: Option<Number>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct HopView {
     what: &'static str,
     from: String,
     to: String,
-    at: String,
+    at: Time,
     notes: Vec<NoteView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     asked: Option<String>,
@@ -81,22 +83,8 @@ struct HopView {
     given: Option<String>,
 }
 
-#[derive(Serialize)]
-#[serde(untagged)]
-enum NoteView {
-    Full(Note),
-    /// Only the field and what became of it.
-    Outline {
-        field: String,
-        part: &'static str,
-        fate: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        to: Option<String>,
-    },
-}
-
 /// What a party signed.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct EvidenceView {
     protocol: String,
     of: &'static str,
@@ -132,9 +120,9 @@ pub async fn trace(context: &HubContext, job: &Job, eyes: Viewer) -> Result<Trac
             price: job.assignment.map(|turn| money(turn.price)),
             paid: job.result.as_ref().map(|report| money(report.paid)),
         },
-        opened_at: rfc3339::format_millis(job.request.opened_at),
-        deadline: rfc3339::format_millis(job.request.deadline),
-        ended_at: job.ended_at.map(rfc3339::format_millis),
+        opened_at: Time::millis(job.request.opened_at),
+        deadline: Time::millis(job.request.deadline),
+        ended_at: job.ended_at.map(Time::millis),
         hops,
         evidence: evidence.into_iter().collect(),
     })
@@ -206,25 +194,11 @@ impl HopView {
             what: what.as_str(),
             from: from.to_string(),
             to: to.to_string(),
-            at: rfc3339::format_millis(at),
-            notes: match whole {
-                true => all.map(NoteView::Full).collect(),
-                false => all.map(NoteView::outline).collect(),
-            },
+            at: Time::millis(at),
+            notes: all.map(|note| note.view(whole)).collect(),
             asked: asked.map(|side| side.payload).filter(|_| whole),
             given: Some(given.payload).filter(|_| whole),
         }
-    }
-}
-
-impl NoteView {
-    fn outline(note: Note) -> Self {
-        let fate = note.fate.as_str();
-        let to = match note.fate {
-            Fate::Renamed { to, .. } => Some(to),
-            _ => None,
-        };
-        Self::Outline { field: note.field.name, part: note.field.part.as_str(), fate, to }
     }
 }
 
@@ -250,8 +224,14 @@ fn seen(hop: Hop, eyes: Viewer, signed: bool) -> Hop {
     Hop { sent: asked, received: given, ..hop }
 }
 
-fn money(amount: Credits) -> Box<RawValue> {
+fn money(amount: Credits) -> Number {
     raw_json::amount(amount, DECIMALS_MIN)
+}
+
+crate::words! {
+    /// The state of a job.
+    StateName: "open" | "queued" | "negotiating" | "deferred" | "assigned" | "running" | "asking"
+        | "completed" | "failed" | "expired" | "cancelled" | "withdrawn"
 }
 
 /// A state's name in the API.

@@ -8,7 +8,8 @@ use rialto_core::id::AgentId;
 use rialto_core::world::World;
 
 use super::envelopes::agent_not_found;
-use super::{PathParam, json_response, malformed, query};
+use super::{json_response, malformed, query};
+use crate::adapter::request::PathParam;
 use crate::agora::AgoraContext;
 use crate::agora::errors::{ErrorResponse, HandlerResult};
 use crate::agora::wire::responses::{AgentEntry, CapabilityEntry, DirectoryPage};

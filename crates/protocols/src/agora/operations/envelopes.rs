@@ -4,22 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{RawQuery, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, request};
 use rialto_core::notice::{Notice, NoticeKind};
 
-use super::{BodyBytes, PathParam, json_response, malformed, query};
+use super::{json_response, malformed, query};
 use crate::adapter::inbox_stream::load_jobs;
 use crate::adapter::open_job::set_job_header;
 use crate::adapter::peer::Peer;
+use crate::adapter::request::{BodyBytes, PathParam};
 use crate::adapter::shutdown::Shutdown;
-use crate::adapter::{BodyFuture, RequestHead, ResponseFuture};
 use crate::agora::AgoraContext;
 use crate::agora::delivery::notice_envelope_among;
 use crate::agora::envelope::{AcceptedEnvelope, EnvelopeSource, accept_envelope, request_id_of};
-use crate::agora::errors::{self, ErrorResponse, HandlerResult};
+use crate::agora::errors::{ErrorResponse, HandlerResult};
 use crate::agora::wire::envelope::{Envelope, MessageType, read_json};
 use crate::agora::wire::error::{Code, Failure};
 use crate::agora::wire::payload::Payload;
@@ -61,25 +61,6 @@ pub async fn post_envelope_to_agent(
 /// The error for a key that no agent has.
 pub fn agent_not_found() -> Failure {
     Failure::new(Code::NotFound, "no agent has that key")
-}
-
-/// The fast path for envelopes without a wait.
-pub fn post_envelope_fast(
-    context: AgoraContext,
-    head: RequestHead,
-    body: BodyFuture,
-) -> ResponseFuture {
-    Box::pin(async move {
-        let way = EnvelopeSource { peer: head.peer, ..EnvelopeSource::default() };
-        let taken = match body.await {
-            Ok(body) => accept_envelope(&context, &body, way).await,
-            Err(error) => Err(errors::from_edge(&error).into()),
-        };
-        match taken {
-            Ok(taken) => shown(taken),
-            Err(error) => ErrorResponse::new(&context, error).into_response(),
-        }
-    })
 }
 
 async fn answer(

@@ -14,8 +14,9 @@ use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 use rialto_core::notice::Notice;
 
-use super::{BodyBytes, json_response, malformed, query};
+use super::{json_response, malformed, query};
 use crate::adapter::inbox_stream::{InboxEncoder, InboxStream, JobsById, StreamStart, load_jobs};
+use crate::adapter::request::BodyBytes;
 use crate::adapter::shutdown::Shutdown;
 use crate::agora::ID;
 use crate::agora::auth::{InboxReader, InboxToken};

@@ -7,19 +7,21 @@ pub mod requests;
 pub mod websocket;
 
 use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
-use axum::http::request::Parts;
+use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 
-use super::errors::{self, ErrorResponse};
+use super::VERSION;
+use super::errors::ErrorResponse;
+use super::wire::api_doc::*;
+use super::wire::error::ENVELOPE_EXAMPLE;
 use super::wire::error::Failure;
 use super::wire::responses::HubInfo;
-use super::{BODY_MAX, VERSION};
+use super::wire::responses::{Ack, AckAnswer, AgentEntry, DirectoryPage, InboxPage, RequestView};
 use crate::adapter::Access::{Inbox, Public, Signed};
+use crate::adapter::Operation;
+use crate::adapter::operation::{JSON, ResponseInfo};
 use crate::adapter::operation::{get, post};
-use crate::adapter::{Operation, body};
 use crate::agora::AgoraContext;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
@@ -27,18 +29,61 @@ use crate::kit::query::Query;
 /// The operations of the protocol.
 pub fn operations() -> Vec<Operation<AgoraContext>> {
     vec![
-        get("", Public, show_hub).summary("Show hub key and endpoints"),
-        post("", Signed, envelopes::post_envelope).summary("Send a signed envelope"),
-        post("/envelopes", Signed, envelopes::post_envelope).summary("Send a signed envelope"),
-        get("/agents", Public, agents::list).summary("List agents and their capabilities"),
-        get("/agents/{id}", Public, agents::show).summary("Show an agent's entry"),
+        get("", Public, show_hub)
+            .summary("Show hub key and endpoints")
+            .responds::<HubInfo>(200, "The hub"),
+        post("", Signed, envelopes::post_envelope)
+            .summary("Send a signed envelope")
+            .query::<WaitQuery>()
+            .request::<EnvelopeMembers>(ENVELOPE_EXAMPLE)
+            .responds::<SignedEnvelope>(200, "An answer: with `wait` that of the other party")
+            .responds::<SignedEnvelope>(202, "The envelope is accepted"),
+        post("/envelopes", Signed, envelopes::post_envelope)
+            .summary("Send a signed envelope")
+            .query::<WaitQuery>()
+            .request::<EnvelopeMembers>(ENVELOPE_EXAMPLE)
+            .responds::<SignedEnvelope>(200, "An answer: with `wait` that of the other party")
+            .responds::<SignedEnvelope>(202, "The envelope is accepted"),
+        get("/agents", Public, agents::list)
+            .summary("List agents and their capabilities")
+            .query::<AgentsQuery>()
+            .responds::<DirectoryPage>(200, "A page of agents"),
+        get("/agents/{id}", Public, agents::show)
+            .summary("Show an agent's entry")
+            .path_param::<KeyParam>()
+            .responds::<AgentEntry>(200, "The agent"),
         post("/agents/{id}", Signed, envelopes::post_envelope_to_agent)
-            .summary("Send a signed envelope to an agent"),
-        get("/inbox", Inbox, inbox::open_inbox).summary("Stream the events of the reader's inbox"),
-        post("/inbox/ack", Inbox, inbox::ack).summary("Acknowledge everything up to a position"),
-        get("/messages", Inbox, inbox::list_messages).summary("List a page of the reader's inbox"),
-        get("/requests/{id}", Inbox, requests::show).summary("Show the state of a request"),
-        get("/ws", Signed, websocket::open_socket).summary("Exchange envelopes over a WebSocket"),
+            .summary("Send a signed envelope to an agent")
+            .path_param::<KeyParam>()
+            .query::<WaitQuery>()
+            .request::<EnvelopeMembers>(ENVELOPE_EXAMPLE)
+            .responds::<SignedEnvelope>(200, "An answer: with `wait` that of the other party")
+            .responds::<SignedEnvelope>(202, "The envelope is accepted"),
+        get("/inbox", Inbox, inbox::open_inbox)
+            .summary("Stream the events of the reader's inbox")
+            .streams::<StreamEvent>("Envelopes as they arrive"),
+        post("/inbox/ack", Inbox, inbox::ack)
+            .summary("Acknowledge everything up to a position")
+            .request::<Ack>(r#"{"up_to":42}"#)
+            .responds::<AckAnswer>(200, "The state of the inbox"),
+        get("/messages", Inbox, inbox::list_messages)
+            .summary("List a page of the reader's inbox")
+            .query::<MessagesQuery>()
+            .responds::<InboxPage<'static>>(200, "A page of envelopes"),
+        get("/requests/{id}", Inbox, requests::show)
+            .summary("Show the state of a request")
+            .path_param::<RequestId>()
+            .query::<RequestQuery>()
+            .responds::<RequestView>(200, "The request"),
+        get("/ws", Signed, websocket::open_socket)
+            .summary("Exchange envelopes over a WebSocket")
+            .response(ResponseInfo {
+                status: 101,
+                content_type: JSON,
+                schema: None,
+                description: "A WebSocket: envelopes as text frames, after a HELLO",
+            })
+            .responds::<ErrorEnvelope>(426, "The request is no upgrade"),
     ]
 }
 
@@ -81,36 +126,6 @@ async fn show_hub(State(context): State<AgoraContext>) -> Response {
         endpoints: ENDPOINTS.into_iter().map(url).collect(),
     };
     json_response(200, serde_json::to_string(&about).unwrap_or_default())
-}
-
-/// The whole body.
-pub struct BodyBytes(pub Bytes);
-
-impl FromRequest<AgoraContext> for BodyBytes {
-    type Rejection = ErrorResponse;
-
-    async fn from_request(request: Request, context: &AgoraContext) -> Result<Self, ErrorResponse> {
-        let (parts, body) = request.into_parts();
-        let limit = context.body_limit.min(BODY_MAX);
-        let body = body::read_body(&parts.headers, body, limit).await;
-        body.map(Self).map_err(|error| ErrorResponse::new(context, errors::from_edge(&error)))
-    }
-}
-
-/// The name in the path.
-pub struct PathParam(pub String);
-
-impl FromRequestParts<AgoraContext> for PathParam {
-    type Rejection = std::convert::Infallible;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &AgoraContext,
-    ) -> Result<Self, Self::Rejection> {
-        // A path that is not valid UTF-8 matches no name.
-        let name = Path::<String>::from_request_parts(parts, context).await;
-        Ok(Self(name.map_or_else(|_| "\u{fffd}".to_owned(), |Path(name)| name)))
-    }
 }
 
 /// The query of a URL.

@@ -10,7 +10,8 @@ use rialto_core::job::{Job, Requester, request};
 use rialto_core::time::Millis;
 use rialto_core::world::World;
 
-use super::{PathParam, json_response, query};
+use super::{json_response, query};
+use crate::adapter::request::PathParam;
 use crate::agora::AgoraContext;
 use crate::agora::ID;
 use crate::agora::auth::InboxReader;

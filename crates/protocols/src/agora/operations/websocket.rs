@@ -154,7 +154,7 @@ impl Connection {
         way: EnvelopeSource,
     ) -> Result<AcceptedEnvelope, EnvelopeError> {
         let counted = self.context.write_limiter.count_signature_check(self.peer);
-        counted.map_err(|error| EnvelopeError::from(errors::from_edge(&error)))?;
+        counted.map_err(|error| EnvelopeError::from(errors::from_edge(error)))?;
         accept_envelope(&self.context, bytes, way).await
     }
 

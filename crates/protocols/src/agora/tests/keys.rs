@@ -19,7 +19,7 @@ fn three_spellings_of_a_key_are_one_sender() {
 }
 
 #[test]
-fn nobody_signs_for_another() {
+fn a_signature_of_another_agent_is_refused() {
     let failure =
         arrive(&signed(draft(), &bob(), SignatureForm::Empty).to_string()).expect_err("not Alice");
     assert_eq!(failure.code.number(), 401);
@@ -33,7 +33,7 @@ fn nobody_signs_for_another() {
 }
 
 #[test]
-fn keys_that_anybody_could_sign_for_are_refused() {
+fn weak_keys_are_refused() {
     let mut low = [0; 32];
     let mut weak = vec![low];
     low[0] = 1;

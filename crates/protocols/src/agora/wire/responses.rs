@@ -8,18 +8,21 @@ use std::collections::BTreeMap;
 
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::api_doc::SignedEnvelope;
 use super::error::Failure;
 use super::status::RequestState;
 use crate::agora::DECIMALS;
 use crate::kit::fields::Fields;
 use crate::kit::ijson::Json;
+use crate::kit::raw_json::Number;
 use crate::kit::{jcs, raw_json, rfc3339};
 
 /// `GET /agora`: the hub's key and its endpoints.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HubInfo {
     /// `agora/1.0`.
     pub protocol: String,
@@ -32,7 +35,7 @@ pub struct HubInfo {
 }
 
 /// One agent, native or bridged.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AgentEntry {
     /// Its key as did:key; for a bridged agent, the key that the hub holds for it.
     pub id: String,
@@ -52,12 +55,12 @@ pub struct AgentEntry {
 }
 
 /// One capability.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CapabilityEntry {
     /// Its name.
     pub resource: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    price: Option<Box<RawValue>>,
+    price: Option<Number>,
     /// Its description, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
@@ -76,7 +79,7 @@ impl CapabilityEntry {
 }
 
 /// `GET /agents`: one page of agents.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DirectoryPage {
     /// The agents.
     pub agents: Vec<AgentEntry>,
@@ -85,7 +88,7 @@ pub struct DirectoryPage {
 }
 
 /// `GET /messages`: one page of an inbox.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct InboxPage<'a> {
     /// The waiting envelopes, oldest first.
     #[serde(borrow)]
@@ -95,26 +98,30 @@ pub struct InboxPage<'a> {
 }
 
 /// One envelope and its position in the inbox.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct InboxMessage<'a> {
     /// Its position, which never changes.
     pub position: u64,
     /// The envelope as it was received.
     #[serde(borrow)]
+    #[schemars(with = "SignedEnvelope")]
     pub envelope: &'a RawValue,
     /// The hub's receipt; `null` for envelopes of the hub itself.
     #[serde(borrow)]
+    #[schemars(with = "Option<SignedEnvelope>")]
     pub receipt: Option<&'a RawValue>,
 }
 
 /// The data of an SSE event `envelope`. The event's id is its position.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct InboxEvent<'a> {
     /// The envelope as it was received.
     #[serde(borrow)]
+    #[schemars(with = "SignedEnvelope")]
     pub envelope: &'a RawValue,
     /// The hub's receipt; `null` for envelopes of the hub itself.
     #[serde(borrow)]
+    #[schemars(with = "Option<SignedEnvelope>")]
     pub receipt: Option<&'a RawValue>,
 }
 
@@ -135,7 +142,7 @@ pub fn write_page(items: &[String], next_after: u64) -> String {
 }
 
 /// The body of `POST /inbox/ack`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ack {
     /// The last position that was processed.
     pub up_to: u64,
@@ -154,7 +161,7 @@ impl Ack {
 }
 
 /// The answer of `POST /inbox/ack`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AckAnswer {
     /// The position up to which everything is acknowledged.
     pub acked_to: u64,
@@ -163,7 +170,7 @@ pub struct AckAnswer {
 }
 
 /// `GET /requests/{id}`: the state of a request, for its parties.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RequestView {
     /// The id of the REQUEST.
     pub request_id: String,
@@ -192,13 +199,13 @@ impl RequestView {
 }
 
 /// One of the offers.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OfferView {
     /// The id of the OFFER.
     pub offer_id: String,
     /// The agent that made it, as did:key.
     pub provider: String,
-    cost: Box<RawValue>,
+    cost: Number,
     /// How long the work would take, in milliseconds.
     pub eta: i64,
     /// Until when it can be accepted, as RFC 3339.
@@ -225,6 +232,6 @@ impl OfferView {
 }
 
 /// An amount; `None` if it is not a valid one.
-fn read_amount(number: &RawValue) -> Option<Credits> {
+fn read_amount(number: &Number) -> Option<Credits> {
     Credits::parse(&jcs::canonical_number(number.get()).ok()?, DECIMALS).ok()
 }

@@ -126,7 +126,7 @@ impl<'a> MessageStatus<'a> {
 }
 
 /// The state of a request (section 2.7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum RequestState {
     /// It was sent.

@@ -75,7 +75,7 @@ fn items_that_are_no_messages_are_not_taken() {
 }
 
 #[test]
-fn a_dry_run_is_from_whom_it_says_and_signed_by_nobody() {
+fn a_dry_run_trusts_the_named_sender_and_needs_no_signature() {
     let body = format!(
         r#"{{"Id":"1234","Target":"{PROCESS}","Owner":"{BOB}","Anchor":"0","Data":"\u0031",
             "From":"{ALICE}","Tags":[{{"name":"From","value":"{ALICE}"}},

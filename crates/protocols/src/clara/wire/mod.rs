@@ -3,6 +3,7 @@
 //! share every rule. [`crate::kit::ans104`] reads and verifies the signed items.
 
 pub mod action;
+pub mod api_doc;
 pub mod error;
 pub mod message;
 pub mod order;

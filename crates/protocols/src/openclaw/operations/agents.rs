@@ -11,12 +11,12 @@ use rialto_core::world::World;
 use uuid::Uuid;
 
 use super::{about, failed, query};
-use crate::adapter::caller::Caller;
+use crate::adapter::caller::{Caller, KnownCaller};
 use crate::kit::budget::ByteBudget;
 use crate::kit::object::ObjectWriter;
 use crate::kit::{ijson, raw_json};
 use crate::openclaw::OpenclawContext;
-use crate::openclaw::auth::{KnownCaller, PathParam, listed_agent, native_agent};
+use crate::openclaw::auth::{PathUuid, listed_agent, native_agent};
 use crate::openclaw::delivery::agent_updates;
 use crate::openclaw::directory::{self, AgentSnapshot};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
@@ -144,10 +144,7 @@ fn known_agent(context: &OpenclawContext, id: Option<Uuid>) -> Result<Arc<Agent>
 }
 
 /// `GET /agents/{id}`.
-pub async fn show(
-    State(context): State<OpenclawContext>,
-    PathParam(id): PathParam,
-) -> HandlerResult {
+pub async fn show(State(context): State<OpenclawContext>, PathUuid(id): PathUuid) -> HandlerResult {
     let agent = known_agent(&context, id)?;
     if !directory::has_identity(&agent) {
         let text = "this agent offers no capability and therefore has no identity; \
@@ -170,7 +167,7 @@ pub async fn show(
 /// `GET /agents/{id}/status`: the last update, the agent's own or the hub's.
 pub async fn status(
     State(context): State<OpenclawContext>,
-    PathParam(id): PathParam,
+    PathUuid(id): PathUuid,
 ) -> HandlerResult {
     let agent = known_agent(&context, id)?;
     let last_job = context.engine.with_world(|world| world.agent_state(agent.id)?.last_worked);
@@ -214,7 +211,7 @@ pub async fn status(
 /// `GET /agents/{id}/reputation`: the hub's last update, and the agent's own last one as a claim.
 pub async fn reputation(
     State(context): State<OpenclawContext>,
-    PathParam(id): PathParam,
+    PathUuid(id): PathUuid,
 ) -> HandlerResult {
     let agent = known_agent(&context, id)?;
     let claimed =
@@ -241,7 +238,7 @@ fn unscored(context: &OpenclawContext, agent: &Agent) -> String {
 pub async fn remove(
     State(context): State<OpenclawContext>,
     known: KnownCaller,
-    PathParam(id): PathParam,
+    PathUuid(id): PathUuid,
 ) -> HandlerResult {
     let unknown = || about(&context, Failure::not_found("agent"), None);
     let id = id.ok_or_else(unknown)?;

@@ -14,13 +14,13 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{about, failed, query};
-use crate::adapter::caller::Caller;
+use crate::adapter::caller::{Caller, KnownCaller};
 use crate::adapter::question_view::QuestionView;
 use crate::adapter::shown_jobs;
 use crate::kit::query::Query;
 use crate::kit::{raw_json, rfc3339};
 use crate::openclaw::OpenclawContext;
-use crate::openclaw::auth::{KnownCaller, PathParam};
+use crate::openclaw::auth::{PathUuid, calling_agent};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::wire::CommonMembers;
 use crate::openclaw::wire::answers::{CollaborationPage, CollaborationSummary, CollaborationView};
@@ -52,7 +52,7 @@ struct CollaborationWithQuestion {
 pub async fn show(
     State(context): State<OpenclawContext>,
     known: KnownCaller,
-    PathParam(id): PathParam,
+    PathUuid(id): PathUuid,
 ) -> HandlerResult {
     let refuse = |failure| about(&context, failure, None);
     let unknown = || refuse(Failure::not_found("collaboration"));
@@ -186,7 +186,7 @@ pub async fn list(
     let query = query(&context, raw.as_deref())?;
     let refuse = |failure| about(&context, failure, None);
     let agent =
-        context.engine.with_world(|world| known.calling_agent(world, query.text("agent_id")));
+        context.engine.with_world(|world| calling_agent(known, world, query.text("agent_id")));
     let wanted = read_list_query(&query, agent.map_err(refuse)?).map_err(refuse)?;
     let (rows, next) = page(&context, wanted).await?;
     let common = errors::common_members(&context, None);

@@ -12,9 +12,11 @@ use rialto_core::id::AgentId;
 use rialto_engine::keys::{Key, KeyPrefix};
 
 use super::{about, failed, run_blocking_limited};
+use crate::adapter::caller::{KnownCaller, OptionalCaller};
+use crate::adapter::request::BodyBytes;
 use crate::adapter::{NewAgent, make_aliases};
 use crate::openclaw::OpenclawContext;
-use crate::openclaw::auth::{BodyBytes, KnownCaller, OptionalCaller, listed_agent};
+use crate::openclaw::auth::{acting_agent, listed_agent};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::translate::{self, Publication};
 use crate::openclaw::wire::answers::{ClaimRecorded, Published, StatusTaken};
@@ -47,7 +49,7 @@ pub async fn publish_from_messages(
     let named = message.body.agent_id.to_string();
     if context.engine.with_world(|world| world.agent_by_alias(ID, &named).is_none()) {
         let counted = context.write_limiter.count_new_sender(from);
-        counted.map_err(|error| ErrorResponse::new(context, errors::from_edge(&error)))?;
+        counted.map_err(|error| ErrorResponse::new(context, errors::from_edge(error)))?;
     }
     publish(context, anyone, message).await
 }
@@ -141,7 +143,7 @@ fn reporter(
 ) -> Result<AgentId, Failure> {
     context.engine.with_world(|world| {
         listed_agent(world, named).ok_or_else(|| Failure::not_found("agent"))?;
-        known.acting_agent(world, named)
+        acting_agent(known, world, named)
     })
 }
 

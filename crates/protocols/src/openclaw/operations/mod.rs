@@ -12,17 +12,24 @@ use rialto_engine::Failure as EngineFailure;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use super::auth::{BodyBytes, OptionalCaller};
+use super::auth::from_key_rejection;
 use super::errors::{self, ErrorResponse, HandlerResult};
 use super::wire::AnyMessage;
+use super::wire::Kind;
 use super::wire::answers::Health;
+use super::wire::answers::*;
+use super::wire::api_doc::{self, *};
+use super::wire::directory::{AgentEntry, Page};
 use super::wire::error::Failure;
 use crate::adapter::Access::{
     Agent, AgentOrOperator, AnyAgent, Party, Public, Register, Worker, WorkerOrOperator,
 };
 use crate::adapter::Operation;
+use crate::adapter::caller::OptionalCaller;
 use crate::adapter::operation::{delete, get, post};
 use crate::adapter::peer::Peer;
+use crate::adapter::request::BodyBytes;
+use crate::kit::api_doc::AnyObject;
 use crate::kit::query::Query;
 use crate::openclaw::OpenclawContext;
 
@@ -30,36 +37,88 @@ use crate::openclaw::OpenclawContext;
 pub fn operations() -> Vec<Operation<OpenclawContext>> {
     vec![
         post("/identity", Register, identity::publish_identity)
-            .summary("Publish an identity, or update it with its key"),
-        post("/status", Agent, identity::post_status).summary("Report an agent's status"),
+            .summary("Publish an identity, or update it with its key")
+            .request::<Identity>(Kind::Identity.example())
+            .responds::<Published>(201, "A new agent")
+            .responds::<Published>(200, "An updated agent"),
+        post("/status", Agent, identity::post_status)
+            .summary("Report an agent's status")
+            .request::<StatusUpdate>(Kind::Status.example())
+            .responds::<StatusTaken>(200, "The update is taken"),
         post("/reputation", Agent, identity::post_reputation)
-            .summary("Report a claimed reputation"),
+            .summary("Report a claimed reputation")
+            .request::<ReputationUpdate>(Kind::Reputation.example())
+            .responds::<ClaimRecorded>(200, "The claim is recorded"),
         post("/collaborations", AnyAgent, requests::post_request)
-            .summary("Request a collaboration"),
+            .summary("Request a collaboration")
+            .request::<CollaborationRequest>(Kind::Request.example())
+            .responds::<CollaborationResponse>(200, "The response"),
         get("/collaborations", AnyAgent, collaborations::list)
-            .summary("List the caller's collaborations"),
+            .summary("List the caller's collaborations")
+            .query::<CollaborationsQuery>()
+            .responds::<CollaborationPage>(200, "A page of collaborations"),
         post("/agents/{agent_id}/collaborations", AnyAgent, requests::post_request_to_agent)
-            .summary("Request a collaboration with this agent"),
+            .summary("Request a collaboration with this agent")
+            .path_param::<Uuid>()
+            .request::<CollaborationRequest>(Kind::Request.example())
+            .responds::<CollaborationResponse>(200, "The response"),
         get("/collaborations/{id}", Party, collaborations::show)
-            .summary("Show a collaboration's state"),
+            .summary("Show a collaboration's state")
+            .path_param::<Uuid>()
+            .responds::<CollaborationView>(200, "The collaboration"),
         post("/collaborations/{id}/response", Worker, responses::post_response)
-            .summary("Accept, reject or defer a request"),
+            .summary("Accept, reject or defer a request")
+            .path_param::<Uuid>()
+            .request::<CollaborationResponse>(Kind::Response.example())
+            .responds::<Done>(200, "The response is delivered"),
         post("/collaborations/{id}/approve", WorkerOrOperator, responses::approve)
-            .summary("Approve or refuse a request that needs approval"),
+            .summary("Approve or refuse a request that needs approval")
+            .path_param::<Uuid>()
+            .request::<ApproveMembers>(r#"{"approved":true}"#)
+            .responds::<Done>(200, "Approved or refused"),
         post("/collaborations/{id}/result", Worker, responses::post_result)
-            .summary("Publish the result of a collaboration"),
+            .summary("Publish the result of a collaboration")
+            .path_param::<Uuid>()
+            .request::<CollaborationResult>(Kind::Result.example())
+            .responds::<ResultPublished>(200, "The result is published"),
         post("/collaborations/{id}/cancel", Party, responses::cancel)
-            .summary("Cancel a collaboration"),
-        post("/messages", AnyAgent, post_message).summary("Send any of the six messages"),
-        get("/agents", Public, agents::list).summary("List agents and their capabilities"),
-        get("/agents/{agent_id}", Public, agents::show).summary("Show an agent's identity"),
+            .summary("Cancel a collaboration")
+            .path_param::<Uuid>()
+            .optional_request::<CancelMembers>(r#"{"reason":"no longer needed"}"#)
+            .responds::<CollaborationResult>(200, "The result of the cancelled collaboration"),
+        post("/messages", AnyAgent, post_message)
+            .summary("Send any of the six messages")
+            .request::<api_doc::AnyMessage>(Kind::Status.example())
+            .responds::<AnyAnswer>(200, "What became of it")
+            .responds::<Published>(201, "A new agent"),
+        get("/agents", Public, agents::list)
+            .summary("List agents and their capabilities")
+            .query::<AgentsQuery>()
+            .responds::<Page>(200, "A page of agents"),
+        get("/agents/{agent_id}", Public, agents::show)
+            .summary("Show an agent's identity")
+            .path_param::<Uuid>()
+            .responds::<AgentEntry>(200, "The agent's identity"),
         delete("/agents/{agent_id}", AgentOrOperator, agents::remove)
-            .summary("Unregister an agent"),
-        get("/agents/{agent_id}/status", Public, agents::status).summary("Show agent status"),
+            .summary("Unregister an agent")
+            .path_param::<Uuid>()
+            .responds::<Unregistered>(200, "Unregistered"),
+        get("/agents/{agent_id}/status", Public, agents::status)
+            .summary("Show agent status")
+            .path_param::<Uuid>()
+            .responds::<StatusUpdate>(200, "The last update"),
         get("/agents/{agent_id}/reputation", Public, agents::reputation)
-            .summary("Show an agent's reputation"),
-        get("/stream", AnyAgent, stream::open_stream).summary("Stream the caller's events"),
-        get("/health", Public, health).summary("Check that the hub is up"),
+            .summary("Show an agent's reputation")
+            .path_param::<Uuid>()
+            .responds::<ReputationView>(200, "The last update"),
+        get("/stream", AnyAgent, stream::open_stream)
+            .summary("Stream the caller's events")
+            .query::<StreamQuery>()
+            .streams::<AnyObject>("Messages for the caller, and updates of watched agents"),
+        get("/health", Public, health)
+            .summary("Check that the hub is up")
+            .responds::<Health>(200, "The hub is up")
+            .health_check(),
     ]
 }
 
@@ -121,7 +180,7 @@ pub async fn post_message(
     if let AnyMessage::Identity(message) = &message {
         return identity::publish_from_messages(&context, anyone, peer, message).await;
     }
-    let known = anyone.require_known().map_err(refuse)?;
+    let known = anyone.known().map_err(|rejection| refuse(from_key_rejection(rejection)))?;
     match message {
         AnyMessage::Identity(message) => {
             identity::publish_from_messages(&context, anyone, peer, &message).await

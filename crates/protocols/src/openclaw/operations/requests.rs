@@ -20,11 +20,13 @@ use uuid::Uuid;
 
 use super::{about, failed};
 use crate::adapter::bridge;
+use crate::adapter::caller::KnownCaller;
 use crate::adapter::open_job::set_job_header;
+use crate::adapter::request::BodyBytes;
 use crate::kit::ijson;
 use crate::kit::object::ObjectWriter;
 use crate::openclaw::OpenclawContext;
-use crate::openclaw::auth::{BodyBytes, KnownCaller, PathParam};
+use crate::openclaw::auth::{self, PathUuid};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult, RejectionContext};
 use crate::openclaw::matching::{self, AskOutcome};
 use crate::openclaw::wire::error::Failure;
@@ -55,7 +57,7 @@ pub async fn post_request(
 pub async fn post_request_to_agent(
     State(context): State<OpenclawContext>,
     known: KnownCaller,
-    PathParam(responder): PathParam,
+    PathUuid(responder): PathUuid,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let message = wire::read(&body).map_err(|bad| ErrorResponse::new(&context, bad))?;
@@ -112,7 +114,7 @@ pub async fn handle_request(
         return Err(about(context, Failure::with_violations(vec![wrong]), id));
     }
     let named = said.requester_agent_id;
-    let requester = context.engine.with_world(|world| known.requester(world, named));
+    let requester = context.engine.with_world(|world| auth::requester(known, world, named));
     let requester = requester.map_err(|bad| about(context, bad, id))?;
     message.body.responder_agent_id = message.body.responder_agent_id.or(path);
     let content = translate::request_digest(&message.body);

@@ -13,9 +13,10 @@ use uuid::Uuid;
 
 use super::collaborations::find_collaboration;
 use super::{about, failed, run_blocking_limited};
-use crate::adapter::caller::Caller;
+use crate::adapter::caller::{Caller, KnownCaller};
+use crate::adapter::request::BodyBytes;
 use crate::openclaw::OpenclawContext;
-use crate::openclaw::auth::{BodyBytes, KnownCaller, PathParam};
+use crate::openclaw::auth::{PathUuid, acting_agent};
 use crate::openclaw::errors::{self, ErrorResponse, HandlerResult};
 use crate::openclaw::wire::answers::{Done, ResultPublished};
 use crate::openclaw::wire::error::{Code, Failure};
@@ -27,7 +28,7 @@ use crate::openclaw::{ID, MEMBERS_BYTES_MAX, collaboration, translate};
 pub async fn post_response(
     State(context): State<OpenclawContext>,
     known: KnownCaller,
-    PathParam(id): PathParam,
+    PathUuid(id): PathUuid,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let message: Message<Response> =
@@ -40,7 +41,7 @@ pub async fn post_response(
 pub async fn post_result(
     State(context): State<OpenclawContext>,
     known: KnownCaller,
-    PathParam(id): PathParam,
+    PathUuid(id): PathUuid,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let message: Message<CollaborationResult> =
@@ -65,7 +66,7 @@ async fn worked_on(
     by: Uuid,
     id: Uuid,
 ) -> Result<(Arc<Job>, AgentId), Failure> {
-    let agent = context.engine.with_world(|world| known.acting_agent(world, by))?;
+    let agent = context.engine.with_world(|world| acting_agent(known, world, by))?;
     let job = find_collaboration(context, Some(agent), id).await?;
     match job.filter(|job| collaboration::is_responder(job, agent)) {
         Some(job) => Ok((job, agent)),
@@ -183,7 +184,7 @@ async fn unfit(
 pub async fn approve(
     State(context): State<OpenclawContext>,
     known: KnownCaller,
-    PathParam(id): PathParam,
+    PathUuid(id): PathUuid,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let ApproveBody { approved, correlation_id } =
@@ -236,7 +237,7 @@ fn is_native(context: &OpenclawContext, agent: AgentId) -> bool {
 pub async fn cancel(
     State(context): State<OpenclawContext>,
     known: KnownCaller,
-    PathParam(id): PathParam,
+    PathUuid(id): PathUuid,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
     let CancelBody { reason, correlation_id } =

@@ -10,10 +10,11 @@ use rialto_engine::WatchFilter;
 use rialto_engine::keys::{Key, parse_bearer};
 
 use super::{about, query};
+use crate::adapter::caller::KnownCaller;
 use crate::adapter::shutdown::Shutdown;
 use crate::kit::last_event_id;
 use crate::openclaw::OpenclawContext;
-use crate::openclaw::auth::{KnownCaller, listed_agent, read_uuid_param};
+use crate::openclaw::auth::{calling_agent, listed_agent, read_uuid_param};
 use crate::openclaw::delivery::stream::{AgentStream, StreamReader, watched_agents};
 use crate::openclaw::errors::HandlerResult;
 use crate::openclaw::wire::error::Failure;
@@ -33,7 +34,7 @@ pub async fn open_stream(
     let query = query(&context, raw.as_deref())?;
     let refuse = |failure| about(&context, failure, None);
     let agent =
-        context.engine.with_world(|world| known.calling_agent(world, query.text("agent_id")));
+        context.engine.with_world(|world| calling_agent(known, world, query.text("agent_id")));
     let agent = agent.map_err(refuse)?;
     let watches = watch_filter(&context, agent, query.text("watch")).map_err(refuse)?;
     let from = start_position(&headers).map_err(refuse)?;

@@ -105,7 +105,7 @@ fn a_capability_stands_once() {
 }
 
 #[test]
-fn every_schema_must_load_even_one_nobody_uses() {
+fn every_schema_must_load_even_an_unused_one() {
     let mut deep = json!({});
     for _ in 0..32 {
         deep = json!({ "not": deep });

@@ -4,12 +4,15 @@
 //! itself: serde cannot flatten them next to numbers that are kept as text.
 
 use rialto_core::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::CommonMembers;
+use super::api_doc::{CollaborationRequest, CollaborationResponse, CollaborationResult};
 use super::reputation::Score;
 use super::words::State;
+use crate::kit::raw_json::Number;
 use crate::kit::rfc3339;
 use crate::openclaw::VERSION;
 
@@ -17,7 +20,7 @@ use crate::openclaw::VERSION;
 macro_rules! answer {
     ($(#[$about:meta])* $name:ident { $($(#[$each:meta])* $field:ident: $type:ty,)+ }) => {
         $(#[$about])*
-        #[derive(Clone, Debug, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
         pub struct $name {
             $($(#[$each])* pub $field: $type,)+
             /// The protocol version of the answer.
@@ -92,9 +95,9 @@ answer! {
         /// The agent the claim is about.
         agent_id: String,
         /// The score that the agent claims.
-        claimed_score: Box<RawValue>,
+        claimed_score: Number,
         /// The hub's own score; `null` before the first finished collaboration (R87).
-        hub_score: Option<Box<RawValue>>,
+        hub_score: Option<Number>,
         /// Whether the two scores differ by more than the tolerance.
         differs: bool,
     }
@@ -201,26 +204,32 @@ answer! {
         /// Its current state.
         state: State,
         /// The request as it was received.
+        #[schemars(with = "CollaborationRequest")]
         request: Box<RawValue>,
         /// The last response, if there is one.
+        #[schemars(with = "Option<CollaborationResponse>")]
         response: Option<Box<RawValue>>,
         /// The result, if there is one.
+        #[schemars(with = "Option<CollaborationResult>")]
         result: Option<Box<RawValue>>,
     }
 }
 
 /// One entry of the list.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CollaborationSummary {
     /// Its id; `null` before it is accepted.
     pub collaboration_id: Option<String>,
     /// Its current state.
     pub state: State,
     /// The request as it was received.
+    #[schemars(with = "CollaborationRequest")]
     pub request: Box<RawValue>,
     /// The last response, if there is one.
+    #[schemars(with = "Option<CollaborationResponse>")]
     pub response: Option<Box<RawValue>>,
     /// The result, if there is one.
+    #[schemars(with = "Option<CollaborationResult>")]
     pub result: Option<Box<RawValue>>,
 }
 

@@ -2,6 +2,7 @@
 //! data (section 2.4).
 
 use rialto_core::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -12,6 +13,7 @@ use super::words::Status;
 use super::{CommonMembers, ReportedStatus, ReputationMetrics};
 use crate::kit::ijson::Json;
 use crate::kit::object::ObjectWriter;
+use crate::kit::raw_json::Number;
 use crate::openclaw::VERSION;
 
 /// What the hub knows about an agent.
@@ -105,6 +107,7 @@ answer! {
     /// `GET /agents`: one page of identities.
     Page {
         /// The agents; [`AgentEntry`] reads one.
+        #[schemars(with = "Vec<AgentEntry>")]
         agents: Vec<Box<RawValue>>,
         /// The cursor of the next page; `null` on the last.
         next_cursor: Option<String>,
@@ -112,7 +115,7 @@ answer! {
 }
 
 /// The members of an entry that a client reads.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct AgentEntry {
     /// Its id.
     pub agent_id: Uuid,
@@ -137,14 +140,14 @@ pub struct AgentEntry {
 }
 
 /// The capabilities of an agent.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct CapabilityList {
     /// One entry for each capability.
     pub advertised_capabilities: Vec<CapabilityEntry>,
 }
 
 /// One capability of an agent.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct CapabilityEntry {
     /// Its id.
     pub capability_id: String,
@@ -154,15 +157,16 @@ pub struct CapabilityEntry {
     pub description: String,
     /// Its price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Number>")]
     pub price: Option<Box<RawValue>>,
 }
 
 /// The hub's figures about an agent.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct TrustSignals {
     /// The score; `None` before the first finished collaboration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reputation_score: Option<Box<RawValue>>,
+    pub reputation_score: Option<Number>,
     /// The number of all collaborations so far.
     pub total_collaborations: u64,
 }

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use rialto_core::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -212,7 +213,7 @@ impl From<Malformed> for Failure {
 }
 
 /// An error body as a client reads it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
     /// The protocol version of the answer.
     pub protocol_version: String,
@@ -225,7 +226,7 @@ pub struct ErrorBody {
 }
 
 /// The error.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorObject {
     /// One of [`Code`]; other hubs may use other codes.
     pub code: String,
@@ -244,7 +245,7 @@ pub struct ErrorObject {
 }
 
 /// The details of an invalid message.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorDetails {
     /// Every violation, one sentence each.
     #[serde(default)]

@@ -7,6 +7,7 @@
 //! text itself is kept, with all unknown members.
 
 pub mod answers;
+pub mod api_doc;
 pub mod directory;
 pub mod error;
 pub mod identity;

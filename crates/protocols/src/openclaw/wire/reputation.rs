@@ -3,7 +3,6 @@
 
 use rialto_core::money::Credits;
 use rialto_core::time::Timestamp;
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::reader::MessageReader;
@@ -11,6 +10,7 @@ use super::words::UpdateType;
 use super::{CommonMembers, Kind, MessageBody};
 use crate::kit::object::ObjectWriter;
 use crate::kit::raw_json;
+use crate::kit::raw_json::Number;
 
 /// The content of a reputation update.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,8 +160,8 @@ impl Score {
     }
 
     /// The JSON number as a serde value.
-    pub fn json(self) -> Box<RawValue> {
-        raw_json::verbatim(&self.text())
+    pub fn json(self) -> Number {
+        raw_json::millionths(i64::from(self.0))
     }
 
     /// Whether a claim is further from this than two honest calculations would be (R48).

@@ -4,7 +4,10 @@
 macro_rules! string_enum {
     ($(#[$about:meta])* $name:ident { $($(#[$each:meta])* $word:ident = $text:literal,)+ }) => {
         $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+            schemars::JsonSchema,
+        )]
         pub enum $name {
             $($(#[$each])* #[serde(rename = $text)] $word,)+
         }

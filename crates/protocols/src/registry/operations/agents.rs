@@ -1,38 +1,36 @@
 //! Agents: register, show, unregister, heartbeat, reputation.
 
-use std::convert::Infallible;
-
-use axum::extract::{FromRequestParts, State};
-use axum::http::header::AUTHORIZATION;
-use axum::http::request::Parts;
+use axum::extract::State;
 use rialto_core::agent::Liveness;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 use rialto_core::world::World;
-use rialto_engine::keys::{Key, KeyPrefix, parse_bearer};
+use rialto_engine::keys::{Key, KeyPrefix};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::HandlerResult;
 use super::discover::agent_entry;
-use crate::adapter::caller::Caller;
+use crate::adapter::caller::{Caller, KnownCaller, OptionalCaller, PresentedKey};
+use crate::adapter::request::{BodyBytes, PathParam};
 use crate::adapter::{NewAgent, make_aliases, naming};
 use crate::kit::fields::{Fields, Malformed};
+use crate::kit::raw_json::Number;
 use crate::kit::{ijson, raw_json, rfc3339};
 use crate::registry::RegistryContext;
-use crate::registry::auth::{BodyBytes, KnownCaller, OptionalCaller, PathParam, native_agent};
+use crate::registry::auth::{acting_agent, agent_in_path, native_agent};
 use crate::registry::errors::{
     Failure, HEARTBEAT_EXAMPLE, RequestKind, from_engine, json_response, with_body_example,
 };
 use crate::registry::wire::{RegisterBody, read_path_uuid};
 use crate::registry::{ID, translate};
 
-#[derive(Serialize)]
-struct RegistrationAnswer {
+#[derive(Serialize, JsonSchema)]
+pub struct RegistrationAnswer {
     status: &'static str,
     agent_id: String,
-    reputation_score: Box<RawValue>,
+    reputation_score: Number,
     #[serde(skip_serializing_if = "Option::is_none")]
     api_key: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +41,7 @@ struct RegistrationAnswer {
 pub async fn register(
     State(context): State<RegistryContext>,
     anyone: OptionalCaller,
-    shown: PresentedKey,
+    PresentedKey(presented): PresentedKey,
     sent: BodyBytes,
 ) -> HandlerResult {
     let wire = RegisterBody::read(&sent.0)?;
@@ -71,33 +69,19 @@ pub async fn register(
     };
     // A repeat after a crash finds the agent registered, but its key was not stored and is lost.
     let fresh = (new || rotated) && !ran.replayed;
+    // An operator key, or one of another protocol, is not an agent's api_key.
+    let presented = presented.filter(|key| key.prefix() == KeyPrefix::AGENT);
+    let api_key = if fresh { Some(key) } else { presented };
     let body = RegistrationAnswer {
         status: "registered",
         agent_id: agent.native_id.clone(),
         reputation_score: raw_json::score(agent_state.standing.score.millionths()),
-        api_key: if fresh { Some(key.expose().to_owned()) } else { shown.0 },
+        api_key: api_key.map(|key| key.expose().to_owned()),
         webhook_secret: (agent.liveness == Liveness::ByEndpoint).then(|| {
             context.engine.hub_secret().webhook_secret(agent.id, agent.secret_generation).to_text()
         }),
     };
     Ok(json_response(if new { 201 } else { 200 }, &body))
-}
-
-/// The presented key, repeated to the caller that already has it.
-pub struct PresentedKey(Option<String>);
-
-impl FromRequestParts<RegistryContext> for PresentedKey {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        _: &RegistryContext,
-    ) -> Result<Self, Infallible> {
-        let header = parts.headers.get(AUTHORIZATION);
-        let key = header.and_then(|value| value.to_str().ok()).and_then(parse_bearer);
-        // An operator key is not an agent's api_key.
-        Ok(Self(key.filter(|key| key.starts_with("rk_")).map(str::to_owned)))
-    }
 }
 
 /// `GET /agents/{agent_id}`: an agent's public entry.
@@ -122,8 +106,8 @@ fn listed_agent(world: &World, name: &str) -> Option<AgentId> {
     world.agent(id).filter(|agent| agent.active).map(|agent| agent.id)
 }
 
-#[derive(Serialize)]
-struct UnregisterAnswer {
+#[derive(Serialize, JsonSchema)]
+pub struct UnregisterAnswer {
     status: &'static str,
     agent_id: String,
 }
@@ -140,15 +124,15 @@ pub async fn unregister(
             let agent = native_agent(world, &id).ok_or_else(Failure::not_found)?;
             return Ok::<_, Failure>((agent, true));
         }
-        Ok((known.agent_in_path(world, &id)?, false))
+        Ok((agent_in_path(known, world, &id)?, false))
     })?;
     let done = context.engine.run(Command::Remove { agent, by_operator }).await;
     done.map_err(|failure| from_engine(failure, RequestKind::Other))?;
     Ok(json_response(200, &UnregisterAnswer { status: "unregistered", agent_id: id }))
 }
 
-#[derive(Serialize)]
-struct HeartbeatAnswer {
+#[derive(Serialize, JsonSchema)]
+pub struct HeartbeatAnswer {
     status: &'static str,
     agent_id: String,
     timestamp: String,
@@ -164,22 +148,22 @@ pub async fn heartbeat(
     let body = ijson::read(&sent.0).map_err(Malformed::from).map_err(&whole)?;
     let f = Fields::read(&body, "").map_err(&whole)?;
     let id = f.required("agent_id", f.uuid("agent_id")?)?.to_string();
-    let agent = context.engine.with_world(|world| known.acting_agent(world, Some(&id)))?;
+    let agent = context.engine.with_world(|world| acting_agent(known, world, Some(&id)))?;
     let done = context.engine.run_once(Command::Heartbeat { agent }, known.0.idempotency).await;
     done.map_err(|failure| from_engine(failure, RequestKind::Other))?;
     let timestamp = rfc3339::format_seconds(context.engine.now());
     Ok(json_response(200, &HeartbeatAnswer { status: "ok", agent_id: id, timestamp }))
 }
 
-#[derive(Serialize)]
-struct ReputationScoreAnswer {
+#[derive(Serialize, JsonSchema)]
+pub struct ReputationScoreAnswer {
     agent_id: String,
-    score: Box<RawValue>,
+    score: Number,
     stats: Stats,
 }
 
-#[derive(Serialize)]
-struct Stats {
+#[derive(Serialize, JsonSchema)]
+pub struct Stats {
     total: u64,
     successes: u64,
     failures: u64,
@@ -205,11 +189,11 @@ pub async fn reputation(
     })
 }
 
-#[derive(Serialize)]
-struct ReputationClaimAnswer {
+#[derive(Serialize, JsonSchema)]
+pub struct ReputationClaimAnswer {
     agent_id: String,
     applied: bool,
-    score: Box<RawValue>,
+    score: Number,
     reason: &'static str,
 }
 

@@ -6,13 +6,15 @@ use rialto_core::id::{EntryId, JobId, OwnerId};
 use rialto_core::ledger::{Entry, EntryKind};
 use rialto_engine::Failure as EngineFailure;
 use rialto_engine::store::{Reader, Row, RowKey, StoreError};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::payments::TransferBody;
 use super::{HandlerResult, read_query};
+use crate::adapter::caller::KnownCaller;
 use crate::adapter::{RowsRead, naming};
 use crate::registry::RegistryContext;
-use crate::registry::auth::KnownCaller;
+use crate::registry::auth::{own_owner, speaks_for};
 use crate::registry::errors::{Failure, RequestKind, from_engine, json_response};
 use crate::registry::wire::read_path_uuid;
 
@@ -22,8 +24,8 @@ const AUDIT: i64 = 100;
 /// How many ledger entries are read for one answer.
 const LINES_MAX: usize = 2_000;
 
-#[derive(Serialize)]
-struct AuditAnswer {
+#[derive(Serialize, JsonSchema)]
+pub struct AuditAnswer {
     transactions: Vec<TransferBody>,
     total: u64,
     /// The entry to continue from, if there are more: `?from=` with it lists those.
@@ -48,7 +50,7 @@ pub async fn audit(
             return Err(Failure::field("?order", "order must be \"newest\" or \"oldest\""));
         }
     };
-    let whose = listed_owner(&context, &known, query.text("owner_id"))?;
+    let whose = listed_owner(&context, known, query.text("owner_id"))?;
     let wrong = |failure| from_engine(failure, RequestKind::Other);
     let (newest, all) =
         context.engine.with_world(|world| match whose.and_then(|id| world.owner(id)) {
@@ -224,7 +226,7 @@ impl LedgerScan {
 /// The owner whose payments are listed: all owners for the operator and on an open hub.
 fn listed_owner(
     context: &RegistryContext,
-    known: &KnownCaller,
+    known: KnownCaller,
     named: Option<&str>,
 ) -> Result<Option<OwnerId>, Failure> {
     context.engine.with_world(|world| {
@@ -232,12 +234,12 @@ fn listed_owner(
         match named {
             Some(name) => {
                 let name = naming::canonical_owner_name(world, name.to_owned());
-                let allowed = known.0.is_operator() || known.speaks_for(world, &name);
+                let allowed = known.0.is_operator() || speaks_for(known, world, &name);
                 let found = world.owner_by_name(&name).filter(|_| allowed);
                 found.map(Some).ok_or_else(Failure::not_found)
             }
             None if all => Ok(None),
-            None => known.own_owner(world).map(Some).ok_or_else(Failure::not_found),
+            None => own_owner(known, world).map(Some).ok_or_else(Failure::not_found),
         }
     })
 }

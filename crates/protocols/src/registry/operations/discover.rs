@@ -13,18 +13,21 @@ use rialto_core::reputation::Score;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use rialto_core::world::discover::DiscoveryQuery;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{HandlerResult, read_query};
 use crate::adapter::RowsRead;
+use crate::adapter::caller::OptionalCaller;
+use crate::adapter::request::BodyBytes;
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::ijson::{self, JsonValue};
+use crate::kit::raw_json::Number;
 use crate::kit::{raw_json, rfc3339};
 use crate::registry::ID;
 use crate::registry::RegistryContext;
-use crate::registry::auth::{BodyBytes, OptionalCaller};
 use crate::registry::errors::{DISCOVERY_EXAMPLE, Failure, json_response, with_body_example};
 use crate::registry::settings::DiscoverEndpoint;
 use crate::registry::translate::format_amount;
@@ -36,8 +39,9 @@ const LIMIT: i64 = 50;
 /// How many skills are listed at once.
 const SKILLS_MAX: usize = 10_000;
 
-#[derive(Serialize)]
-struct DiscoveryAnswer {
+#[derive(Serialize, JsonSchema)]
+pub struct DiscoveryAnswer {
+    #[schemars(with = "Vec<AgentEntry>")]
     agents: Vec<Box<RawValue>>,
     total: usize,
     /// Where the next page begins, if there is one. A page ends early when it is large.
@@ -172,14 +176,14 @@ fn find(context: &RegistryContext, question: &DiscoverParams) -> Response {
 }
 
 /// An agent as discovery shows it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct AgentEntry {
     agent_id: String,
     agent_name: String,
     api_endpoint: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     skill: Option<MatchedSkill>,
-    reputation_score: Box<RawValue>,
+    reputation_score: Number,
     status: &'static str,
     owner_id: String,
     skills: Vec<SkillEntry>,
@@ -193,19 +197,19 @@ pub struct AgentEntry {
 }
 
 /// The skill that was asked for.
-#[derive(Serialize)]
-struct MatchedSkill {
+#[derive(Serialize, JsonSchema)]
+pub struct MatchedSkill {
     skill_name: String,
-    cost_per_call: Box<RawValue>,
+    cost_per_call: Number,
     #[serde(skip_serializing_if = "Option::is_none")]
     price: Option<&'static str>,
 }
 
-#[derive(Serialize)]
-struct SkillEntry {
+#[derive(Serialize, JsonSchema)]
+pub struct SkillEntry {
     skill_name: String,
     description: String,
-    cost_per_call: Box<RawValue>,
+    cost_per_call: Number,
     #[serde(skip_serializing_if = "Option::is_none")]
     price: Option<&'static str>,
     input_schema: Box<RawValue>,
@@ -273,8 +277,8 @@ fn round_price_up(amount: Credits) -> Credits {
     amount.ceil(DECIMALS).unwrap_or(amount)
 }
 
-#[derive(Serialize)]
-struct SkillsAnswer {
+#[derive(Serialize, JsonSchema)]
+pub struct SkillsAnswer {
     skills: Vec<String>,
     total_agents: usize,
     /// The last listed name, if there are more; `?after=` with it lists those.
@@ -323,8 +327,8 @@ fn first_names<'n>(
     first.into_iter().map(str::to_owned).collect()
 }
 
-#[derive(Serialize)]
-struct HealthAnswer {
+#[derive(Serialize, JsonSchema)]
+pub struct HealthAnswer {
     service: &'static str,
     status: &'static str,
     agents_online: usize,

@@ -9,18 +9,20 @@ use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, Job, Requester};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{HandlerResult, read_query};
-use crate::adapter::caller::Caller;
+use crate::adapter::caller::{Caller, KnownCaller};
 use crate::adapter::open_job::{self, set_job_header};
+use crate::adapter::request::{BodyBytes, PathParam};
 use crate::adapter::{bridge, shown_jobs};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::Malformed;
 use crate::kit::query::Query;
 use crate::registry::ID;
 use crate::registry::RegistryContext;
-use crate::registry::auth::{BodyBytes, KnownCaller, PathParam, identity_mismatch, native_agent};
+use crate::registry::auth::{acting_agent, agent_in_path, identity_mismatch, native_agent};
 use crate::registry::errors::{
     Failure, JOB_EXAMPLE, RefusedJob, RequestKind, from_engine, json_response, with_body_example,
 };
@@ -91,7 +93,7 @@ async fn open(
     wire: JobPost,
     wait: Option<Duration>,
 ) -> HandlerResult {
-    let requester = requester(context, &known, wire.orchestrator_id.as_deref())?;
+    let requester = requester(context, known, wire.orchestrator_id.as_deref())?;
     if wire.passthrough.more.contains_key(bridge::MEMBER) {
         return Err(Failure::field("/bridge", "bridge is reserved for the hub; remove it"));
     }
@@ -119,7 +121,7 @@ async fn open(
 /// The requester: the key's agent, or on an open hub the one the body names.
 fn requester(
     context: &RegistryContext,
-    known: &KnownCaller,
+    known: KnownCaller,
     named: Option<&str>,
 ) -> Result<Requester, Failure> {
     context.engine.with_world(|world| match known.0.caller {
@@ -136,7 +138,7 @@ fn requester(
         }
         _ => {
             let name = named.map(str::to_lowercase);
-            known.acting_agent(world, name.as_deref()).map(Requester::Agent)
+            acting_agent(known, world, name.as_deref()).map(Requester::Agent)
         }
     })
 }
@@ -186,7 +188,7 @@ fn job_response(context: &RegistryContext, job: &Job, status: u16) -> Response {
 /// A job of this protocol by its id, if the caller may see it.
 async fn visible_job(
     context: &RegistryContext,
-    known: &KnownCaller,
+    known: KnownCaller,
     id: &str,
 ) -> Result<Arc<Job>, Failure> {
     let id = read_path_uuid(id, "job_id")?;
@@ -220,7 +222,7 @@ pub async fn show(
     known: KnownCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    let job = visible_job(&context, &known, &id).await?;
+    let job = visible_job(&context, known, &id).await?;
     let status = if job.state.is_final() { 200 } else { 202 };
     Ok(job_response(&context, &job, status))
 }
@@ -231,7 +233,7 @@ pub async fn cancel(
     known: KnownCaller,
     PathParam(id): PathParam,
 ) -> HandlerResult {
-    let job = visible_job(&context, &known, &id).await?;
+    let job = visible_job(&context, known, &id).await?;
     let by = match (known.0.caller, &job.request.requester) {
         (Caller::Agent(agent), _) => Canceller::Agent(agent),
         (_, Requester::Agent(agent)) => Canceller::Agent(*agent),
@@ -246,8 +248,8 @@ pub async fn cancel(
     }
 }
 
-#[derive(Serialize)]
-struct JobsAnswer {
+#[derive(Serialize, JsonSchema)]
+pub struct JobsAnswer {
     jobs: Vec<ForwardedJob>,
 }
 
@@ -264,7 +266,7 @@ pub async fn fetch_jobs(
         return Err(Failure::field("?status", "status must be PENDING"));
     }
     let wait = wait(&query)?.unwrap_or_default();
-    let agent = context.engine.with_world(|world| known.agent_in_path(world, &id))?;
+    let agent = context.engine.with_world(|world| agent_in_path(known, world, &id))?;
     context.engine.record_seen(agent);
     let until = tokio::time::Instant::now() + wait;
     loop {

@@ -11,18 +11,20 @@ use rialto_core::ledger::{Entry, Transfer};
 use rialto_core::money::Credits;
 use rialto_core::owner::Owner;
 use rialto_core::world::World;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use uuid::Builder;
 
 use super::HandlerResult;
-use crate::adapter::caller::Caller;
+use crate::adapter::caller::{Caller, KnownCaller};
 use crate::adapter::naming;
+use crate::adapter::request::{BodyBytes, PathParam};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::{Fields, Malformed};
+use crate::kit::raw_json::Number;
 use crate::kit::{ijson, rfc3339};
 use crate::registry::RegistryContext;
-use crate::registry::auth::{BodyBytes, KnownCaller, PathParam, identity_mismatch};
+use crate::registry::auth::{identity_mismatch, own_owner, speaks_for};
 use crate::registry::errors::{
     ACCOUNT_EXAMPLE, Failure, RequestKind, TRANSFER_EXAMPLE, from_engine, json_response,
     with_body_example,
@@ -35,14 +37,14 @@ use crate::registry::wire::{
 /// How many balances are shown at once.
 const BALANCES_MAX: usize = 10_000;
 
-#[derive(Serialize)]
-struct TransferAnswer {
+#[derive(Serialize, JsonSchema)]
+pub struct TransferAnswer {
     status: &'static str,
     transfer: TransferBody,
-    sender_balance: Box<RawValue>,
+    sender_balance: Number,
     settlement: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    receiver_balance: Option<Box<RawValue>>,
+    receiver_balance: Option<Number>,
 }
 
 /// `POST /transfer`: pays, or confirms what a job's hold has paid (§3.5).
@@ -57,7 +59,7 @@ pub async fn transfer(
             *name = naming::canonical_owner_name(world, std::mem::take(name));
         }
     });
-    if !context.engine.with_world(|world| known.speaks_for(world, &wire.from_owner)) {
+    if !context.engine.with_world(|world| speaks_for(known, world, &wire.from_owner)) {
         return Err(identity_mismatch());
     }
     let open = context.state.settings.is_open();
@@ -80,12 +82,12 @@ pub async fn transfer(
 }
 
 /// A payment, as this protocol lists it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct TransferBody {
     transfer_id: String,
     from_owner: String,
     to_owner: String,
-    amount: Box<RawValue>,
+    amount: Number,
     job_id: Option<String>,
     timestamp_utc: String,
 }
@@ -126,13 +128,13 @@ fn canonical_owner(context: &RegistryContext, typed: String) -> String {
     context.engine.with_world(|world| naming::canonical_owner_name(world, typed))
 }
 
-#[derive(Serialize)]
-struct AccountAnswer<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct AccountAnswer<'a> {
     owner_id: &'a str,
-    balance: Box<RawValue>,
-    held: Box<RawValue>,
+    balance: Number,
+    held: Number,
     #[serde(skip_serializing_if = "Option::is_none")]
-    granted: Option<Box<RawValue>>,
+    granted: Option<Number>,
 }
 
 impl<'a> AccountAnswer<'a> {
@@ -161,7 +163,7 @@ pub async fn open_account(
         Command::Grant { name, amount }
     } else {
         let name = canonical_owner(&context, read_owner_name(&f, "owner_id")?);
-        if !context.engine.with_world(|world| known.speaks_for(world, &name)) {
+        if !context.engine.with_world(|world| speaks_for(known, world, &name)) {
             return Err(identity_mismatch());
         }
         // A caller cannot grant credits to itself: the amount is read and ignored.
@@ -184,26 +186,26 @@ pub async fn account(
 ) -> HandlerResult {
     let name = canonical_owner(&context, read_path_owner(&name)?.to_owned());
     let owner = context.engine.with_world(|world| {
-        let allowed = known.0.is_operator() || known.speaks_for(world, &name);
+        let allowed = known.0.is_operator() || speaks_for(known, world, &name);
         world.owner_by_name(&name).filter(|_| allowed).and_then(|id| world.owner(id).cloned())
     });
     let owner = owner.ok_or_else(Failure::not_found)?;
     Ok(json_response(200, &AccountAnswer::of(&owner, None)))
 }
 
-#[derive(Serialize)]
-struct EconomyAnswer {
+#[derive(Serialize, JsonSchema)]
+pub struct EconomyAnswer {
     total_accounts: usize,
-    total_volume: Box<RawValue>,
+    total_volume: Number,
     total_transactions: u64,
-    all_balances: BTreeMap<String, Box<RawValue>>,
+    all_balances: BTreeMap<String, Number>,
 }
 
 /// `GET /economy`: the totals, and the balances visible to the caller.
 pub async fn economy(State(context): State<RegistryContext>, known: KnownCaller) -> HandlerResult {
     let (shown, mut body) = context.engine.with_world(|world| {
         let all = known.0.is_operator() || known.0.caller == Caller::Anonymous;
-        let own = known.own_owner(world);
+        let own = own_owner(known, world);
         let shown = world
             .owners()
             .filter(|owner| owner.id != Owner::ISSUANCE && (all || Some(owner.id) == own));

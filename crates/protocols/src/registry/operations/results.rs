@@ -7,27 +7,28 @@ use rialto_core::id::AgentId;
 use rialto_core::job::Job;
 use rialto_core::money::Credits;
 use rialto_engine::Idempotency;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::HandlerResult;
 use super::jobs::find_job_by_any_id;
+use crate::adapter::caller::{KnownCaller, OptionalCaller};
+use crate::adapter::request::{BodyBytes, PathParam};
+use crate::kit::raw_json::Number;
 use crate::registry::ID;
 use crate::registry::RegistryContext;
-use crate::registry::auth::{
-    BodyBytes, KnownCaller, OptionalCaller, PathParam, identity_mismatch, read_callback_token,
-};
+use crate::registry::auth::{acting_agent, identity_mismatch, read_callback_token};
 use crate::registry::errors::{
     Failure, RESULT_EXAMPLE, RequestKind, from_engine, json_response, with_body_example,
 };
 use crate::registry::translate::{format_amount, read_warnings, report_result};
 use crate::registry::wire::ResultPost;
 
-#[derive(Serialize)]
-struct ResultAnswer<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct ResultAnswer<'a> {
     status: &'static str,
     job_id: &'a str,
-    paid: Box<RawValue>,
+    paid: Number,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -42,7 +43,7 @@ pub async fn post_result(
     let missing = || Failure::field("/job_id", "job_id is required");
     let id = wire.job_id.ok_or_else(missing)?;
     let named = wire.agent_id.map(|id| id.to_string());
-    let by = context.engine.with_world(|world| known.acting_agent(world, named.as_deref()))?;
+    let by = context.engine.with_world(|world| acting_agent(known, world, named.as_deref()))?;
     let job = find_job_by_any_id(&context, id).await?;
     accept(&context, wire, &job, by, known.0.idempotency).await
 }

@@ -137,6 +137,7 @@ mod tests {
             running_requests: Default::default(),
             pending_waits: Default::default(),
             endpoint_checks: Default::default(),
+            shutdown: Default::default(),
         });
         RelayContext::new(&hub, Arc::new(state))
     }

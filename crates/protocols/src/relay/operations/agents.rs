@@ -15,16 +15,14 @@ use rialto_engine::Idempotency;
 use rialto_engine::keys::{Key, KeyPrefix};
 
 use super::{read_address, read_query, success};
-use crate::adapter::caller::Caller;
+use crate::adapter::caller::{Caller, OptionalCaller, PresentedKey};
+use crate::adapter::request::{BodyBytes, PathParam};
 use crate::adapter::{NewAgent, RowsRead, make_aliases};
 use crate::kit::budget::ByteBudget;
 use crate::kit::fields::Malformed;
 use crate::kit::ijson;
 use crate::kit::query::Query;
-use crate::relay::auth::{
-    AgentOrOperator, BodyBytes, OperatorCaller, OptionalCaller, PathParam, PresentedKey,
-    listed_agent,
-};
+use crate::relay::auth::{AgentOrOperator, OperatorCaller, listed_agent};
 use crate::relay::errors::{
     self, ErrorResponse, HandlerResult, engine_error, error_response, malformed_error,
 };
@@ -48,11 +46,7 @@ pub async fn register(
     PresentedKey(shown): PresentedKey,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
-    let actor = match anyone.caller {
-        Caller::Anonymous => Actor::Anonymous,
-        Caller::Agent(id) | Caller::FormerAgent(id) => Actor::Agent(id),
-        Caller::Operator => Actor::Operator,
-    };
+    let actor = anyone.actor();
     let key = Key::from_random(KEY_PREFIX, context.engine.random().new_key_bytes());
     let enrolled =
         enrol(&context, &body, RegisteredBy::Agent, actor, Some(&key), anyone.idempotency).await?;

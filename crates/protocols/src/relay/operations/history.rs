@@ -16,13 +16,14 @@ use uuid::fmt::Hyphenated;
 use super::{read_query, success};
 use crate::adapter::RowsRead;
 use crate::adapter::inbox_stream::load_jobs;
+use crate::adapter::request::PathParam;
 use crate::kit::budget::{ANSWER_BYTES, ByteBudget};
 use crate::kit::fields::Malformed;
 use crate::kit::object::ObjectWriter;
 use crate::kit::query::Query;
 use crate::kit::rfc3339;
 use crate::relay::RelayContext;
-use crate::relay::auth::{AgentCaller, PathParam};
+use crate::relay::auth::AgentCaller;
 use crate::relay::delivery::OutgoingEnvelope;
 use crate::relay::errors::{
     ErrorResponse, HandlerResult, engine_error, error_response, json_response, malformed_error,

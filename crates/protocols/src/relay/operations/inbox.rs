@@ -10,13 +10,15 @@ use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 
 use super::{read_address, read_query, success};
+use crate::adapter::caller::PresentedKey;
 use crate::adapter::inbox_stream::StreamStart;
+use crate::adapter::request::{BodyBytes, PathParam};
 use crate::adapter::shutdown::Shutdown;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::query::Query;
 use crate::kit::{ijson, last_event_id};
 use crate::relay::RelayContext;
-use crate::relay::auth::{AgentCaller, BodyBytes, PathParam, PresentedKey};
+use crate::relay::auth::AgentCaller;
 use crate::relay::delivery::inbox_stream::{EventEncoder, RelayInboxStream};
 use crate::relay::errors::{
     self, ErrorResponse, HandlerResult, engine_error, error_response, malformed_error,

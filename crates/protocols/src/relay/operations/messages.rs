@@ -18,11 +18,12 @@ use rialto_core::time::Millis;
 use rialto_core::world::World;
 
 use super::read_address;
+use crate::adapter::EdgeError;
 use crate::adapter::idempotency::RequestIdempotency;
-use crate::adapter::{BodyFuture, EdgeError, RequestHead, ResponseFuture};
+use crate::adapter::request::{BodyBytes, BodyRejection, PathParam};
 use crate::kit::ijson;
 use crate::relay::RelayContext;
-use crate::relay::auth::{AgentOrOperator, BodyBytes, PathParam, listed_agent};
+use crate::relay::auth::{AgentOrOperator, listed_agent};
 use crate::relay::delivery::attempt::{attempt_delivery, join_running_attempt};
 use crate::relay::delivery::reply_stream::{STREAM_TIMEOUT, stream_reply};
 use crate::relay::errors::{
@@ -49,30 +50,12 @@ const SPARE: Duration = Duration::from_secs(15);
 pub async fn send_message(
     State(context): State<RelayContext>,
     by: AgentOrOperator,
-    BodyBytes(body): BodyBytes,
+    body: Result<BodyBytes, BodyRejection>,
 ) -> HandlerResult {
+    let BodyBytes(body) = body.map_err(|rejection| {
+        error_response(&context, errors::from_edge(rejection.error)).into_rejected_message()
+    })?;
     accept(context, by, body).await
-}
-
-/// The same as a fast route, without the router.
-pub fn send_message_fast(
-    context: RelayContext,
-    head: RequestHead,
-    body: BodyFuture,
-) -> ResponseFuture {
-    Box::pin(async move {
-        let by = AgentOrOperator::from_headers(&context, &head);
-        let by = match by {
-            Ok(by) => by,
-            Err(refused) => return refused.into_rejected_message().into_response(),
-        };
-        match body.await {
-            Ok(body) => accept(context, by, body).await.into_response(),
-            Err(error) => error_response(&context, errors::from_edge(&error))
-                .into_rejected_message()
-                .into_response(),
-        }
-    })
 }
 
 async fn accept(context: RelayContext, by: AgentOrOperator, body: Bytes) -> HandlerResult {
@@ -350,7 +333,7 @@ pub async fn receive_envelope(
     BodyBytes(body): BodyBytes,
 ) -> Response {
     if !context.state.settings.accept_direct {
-        return error_response(&context, errors::from_edge(&EdgeError::NotFound)).into_response();
+        return error_response(&context, errors::from_edge(EdgeError::NotFound)).into_response();
     }
     let json = match ijson::read(&body) {
         Ok(json) => json,

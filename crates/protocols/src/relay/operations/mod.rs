@@ -13,7 +13,10 @@ use axum::response::Response;
 use serde_json::json;
 
 use super::errors::{ErrorResponse, json_response, malformed_error};
+use super::wire::api_doc::*;
+use super::wire::discovery::Document;
 use super::wire::discovery::HubDocument;
+use super::wire::error::{ACK_EXAMPLE, ENVELOPE_EXAMPLE, MESSAGE_EXAMPLE, REGISTRATION_EXAMPLE};
 use super::wire::response::{success_response, success_response_with};
 use super::{Address, BODY_MAX};
 use crate::adapter::Access::{
@@ -21,55 +24,117 @@ use crate::adapter::Access::{
 };
 use crate::adapter::Operation;
 use crate::adapter::operation::{delete, get, post, put};
+use crate::kit::api_doc::AnyOf;
+use crate::kit::ijson::{Json, JsonValue};
 use crate::kit::query::Query;
 use crate::relay::RelayContext;
 
+/// The path to which messages are sent.
+pub const MESSAGES: &str = "/messages";
+
 /// Every operation of this protocol.
+/// A registration by the operator that succeeds as it is.
+const OPERATOR_REGISTRATION_EXAMPLE: &str =
+    r#"{"agent_id":"my-agent@chorus","endpoint":"https://agent.example/receive"}"#;
+
 pub fn operations() -> Vec<Operation<RelayContext>> {
     vec![
         post("/register", Register, agents::register)
             .summary("Register an agent, or update it with its key")
+            .recognizes(is_registration)
+            .request::<RegisterMembers>(REGISTRATION_EXAMPLE)
+            .responds::<Success<Registration>>(201, "A new agent")
+            .responds::<Success<Registration>>(200, "An updated agent")
             .at_root(),
         get("/agent/inbox", AnyAgent, inbox::open_inbox)
             .summary("The caller's inbox as a stream of events")
+            .query::<InboxQuery>()
+            .streams::<InboxEvent>("Messages as they come")
             .at_root(),
         post("/agent/inbox/ack", AnyAgent, inbox::ack)
             .summary("Acknowledge everything up to a position")
+            .request::<AckMembers>(ACK_EXAMPLE)
+            .responds::<Success<AckState>>(200, "The state of the inbox")
             .at_root(),
         get("/agent/messages", AnyAgent, history::list_messages)
             .summary("Messages the caller sent and received")
+            .query::<HistoryQuery>()
+            .responds::<Success<Vec<HistoryEntry>>>(200, "A page of messages")
             .at_root(),
         post("/agents", Operator, agents::register_as_operator)
             .summary("Register an agent as the operator")
+            .request::<RegisterMembers>(OPERATOR_REGISTRATION_EXAMPLE)
+            .responds::<Success<AgentRecord>>(201, "A new agent")
+            .responds::<Success<AgentRecord>>(200, "An updated agent")
             .at_root(),
-        get("/agents", Public, agents::list).summary("All registered agents").at_root(),
-        get("/agents/{id}", Public, agents::show).summary("One agent's record").at_root(),
+        get("/agents", Public, agents::list)
+            .summary("All registered agents")
+            .query::<AgentsQuery>()
+            .responds::<Success<Vec<AgentRecord>>>(200, "A page of agents")
+            .at_root(),
+        get("/agents/{id}", Public, agents::show)
+            .summary("One agent's record")
+            .path_param::<AddressParam>()
+            .responds::<Success<AgentRecord>>(200, "The agent")
+            .at_root(),
         delete("/agents/{id}", AgentOrOperator, agents::unregister)
             .summary("Unregister an agent")
+            .path_param::<AddressParam>()
+            .responds::<Success<Deletion>>(200, "Whether there was one")
             .at_root(),
         post("/agents/{id}/key", Operator, agents::mint_key)
             .summary("Mint a key for an agent")
+            .path_param::<AddressParam>()
+            .responds::<Success<MintedKey>>(201, "The new key")
             .at_root(),
-        post("/messages", AnyAgentOrOperator, messages::send_message)
+        post(MESSAGES, AnyAgentOrOperator, messages::send_message)
             .summary("Send a message")
+            .request::<SendMembers>(MESSAGE_EXAMPLE)
+            .responds::<Success<DeliveryData>>(200, "How far the message got")
+            .streams::<ReplyEvent>("The receiver's reply, with `stream`")
+            .responds::<Success<DeliveryData>>(202, "It waits for its receiver")
             .at_root(),
         get("/messages/{trace_id}", Party, history::show_message)
             .summary("Get a message's state")
+            .path_param::<TraceId>()
+            .responds::<Success<MessageState>>(200, "The message")
             .at_root(),
         get("/agent/blocks", AnyAgent, inbox::list_blocked)
             .summary("List blocked agents")
+            .responds::<Success<Vec<String>>>(200, "The blocked addresses")
             .at_root(),
         put("/agent/blocks/{id}", AnyAgent, inbox::block)
             .summary("Refuse an agent's messages")
+            .path_param::<AddressParam>()
+            .responds::<Success<Vec<String>>>(200, "The blocked addresses")
             .at_root(),
         delete("/agent/blocks/{id}", AnyAgent, inbox::unblock)
             .summary("Unblock an agent")
+            .path_param::<AddressParam>()
+            .responds::<Success<Vec<String>>>(200, "The blocked addresses")
             .at_root(),
-        get("/health", Public, health).summary("Health of the hub").at_root(),
-        get("/.well-known/chorus.json", Public, well_known).summary("Discovery document").at_root(),
+        get("/health", Public, health)
+            .summary("Health of the hub")
+            .responds::<Success<Health>>(200, "The hub accepts writes")
+            .responds::<AnyOf<Success<Health>, ErrorBody>>(503, "It does not")
+            .health_check()
+            .at_root(),
+        get("/.well-known/chorus.json", Public, well_known)
+            .summary("Discovery document")
+            .responds::<Document<'static>>(200, "The document")
+            .at_root(),
         // Open to any caller, and every call creates a message, so it is limited by address.
         post("/receive/{id}", Register, messages::receive_envelope)
-            .summary("Deliver an envelope to an agent of this hub as a peer"),
+            .summary("Deliver an envelope to an agent of this hub as a peer")
+            .path_param::<AddressParam>()
+            .request::<ReceiveMembers>(ENVELOPE_EXAMPLE)
+            .responds::<ReceiverReply>(200, "The envelope is in the agent's inbox")
+            .responds::<AnyOf<ReceiverReply, ErrorBody>>(400, "The envelope cannot be delivered")
+            .responds::<AnyOf<ReceiverReply, ErrorBody>>(409, "The envelope cannot be delivered")
+            .responds::<AnyOf<ReceiverReply, ErrorBody>>(422, "The envelope cannot be delivered")
+            .responds::<AnyOf<ReceiverReply, ErrorBody>>(429, "The envelope cannot be delivered")
+            .responds::<AnyOf<ReceiverReply, ErrorBody>>(503, "The envelope cannot be delivered")
+            .responds::<AnyOf<ReceiverReply, ErrorBody>>(507, "The envelope cannot be delivered"),
     ]
 }
 
@@ -120,4 +185,13 @@ pub async fn health(State(context): State<RelayContext>) -> Response {
     });
     let status = if writable { 200 } else { 503 };
     json_response(status, success_response(&data.to_string(), engine.now()))
+}
+
+/// Whether a registration posted at the root is meant for this protocol.
+fn is_registration(body: &Json<'_>) -> bool {
+    let by_address = body.get("agent_id").is_some_and(|id| match id.value() {
+        JsonValue::String(text) => text.contains('@'),
+        _ => false,
+    });
+    body.get("agent_card").is_some() || by_address
 }

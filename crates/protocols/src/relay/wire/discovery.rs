@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU64;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::work::as_string;
@@ -25,7 +26,7 @@ pub struct HubDocument<'a> {
 }
 
 /// The paths of the operations.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Paths {
     /// Operators register agents here.
     pub register: String,
@@ -61,6 +62,24 @@ impl Default for Paths {
     }
 }
 
+/// The document as the hub writes it.
+#[derive(Serialize, JsonSchema)]
+pub struct Document<'a> {
+    chorus_version: &'static str,
+    server_name: &'a str,
+    server_status: &'a str,
+    endpoints: Paths,
+    limits: Limits,
+    protocols: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Limits {
+    max_message_bytes: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate_limit_per_minute: Option<NonZeroU64>,
+}
+
 /// A server's discovery document, as a client reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerDocument {
@@ -75,21 +94,6 @@ pub struct ServerDocument {
 impl HubDocument<'_> {
     /// The document, which is not wrapped in a response envelope (D15).
     pub fn write(&self) -> Vec<u8> {
-        #[derive(Serialize)]
-        struct Document<'a> {
-            chorus_version: &'static str,
-            server_name: &'a str,
-            server_status: &'a str,
-            endpoints: Paths,
-            limits: Limits,
-            protocols: serde_json::Map<String, serde_json::Value>,
-        }
-        #[derive(Serialize)]
-        struct Limits {
-            max_message_bytes: usize,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            rate_limit_per_minute: Option<NonZeroU64>,
-        }
         let document = Document {
             chorus_version: VERSION,
             server_name: self.server_name,

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_envelope_is_wrapped_for_whoever_asked_for_it() {
+    fn an_envelope_is_wrapped_for_readers_that_request_it() {
         let mut wrapped = message("{}");
         wrapped.format = Some(EnvelopeFormat::A2a10);
         let wanted = r#""envelope":{"role":"ROLE_USER","parts":[{"data":{},"#;

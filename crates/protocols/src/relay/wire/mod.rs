@@ -4,6 +4,7 @@
 pub mod a2a;
 pub mod address;
 pub mod agent_card;
+pub mod api_doc;
 pub mod discovery;
 pub mod envelope;
 pub mod error;

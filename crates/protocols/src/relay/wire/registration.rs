@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_settles_at_a_host_of_the_hub() {
+    fn a_registration_cannot_use_the_hubs_own_host() {
         let bad = refused(r#"{"agent_id":"alice@Registry"}"#, RegisteredBy::Agent);
         assert!(bad.message().contains("a reserved host"));
     }

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_culture_is_passed_to_whoever_asks_for_it() {
+    fn a_culture_is_passed_to_every_caller_that_requests_it() {
         let text = r#"{"chorus_version":"0.4","sender_id":"a@b","original_text":"hi \"you\"","sender_culture":"zh-CN"}"#;
         let json = ijson::read(text.as_bytes()).expect("JSON");
         let envelope = Envelope::read(&json, AT).expect("an envelope");

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_is_known_by_its_name_as_each_protocol_writes_it() {
+    fn every_agent_has_a_name_in_each_protocols_form() {
         for (name, role) in [("Scout", Scout), ("chimera-editor", Editor), ("polyglot", Polyglot)] {
             assert_eq!(Role::from_name(name), Some(role));
         }

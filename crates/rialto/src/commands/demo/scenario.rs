@@ -291,7 +291,7 @@ mod tests {
     use crate::commands::demo::plan::ActionKind;
 
     #[test]
-    fn everybody_has_one_line_which_is_drawn_over() {
+    fn every_agent_has_one_line_that_is_redrawn() {
         let mut display = LiveDisplay::new(DisplayMode::Live);
         display.rows = ALL.map(|role| (role, Row::default())).into();
         let first = display.frame("said\n");

@@ -49,7 +49,7 @@ fn every_step_that_is_left_out_or_told_twice_is_named() {
 }
 
 #[test]
-fn a_step_of_another_amount_or_with_somebody_else_does_not_pass() {
+fn a_step_with_another_amount_or_another_party_is_refused() {
     let dearer = |report: &mut DemoReport| {
         let amount = report.events.iter_mut().find_map(|event| event.amount.as_mut());
         one_micro_more(&mut amount.expect("an amount").0);

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_made_once_read_back_and_nobody_elses() {
+    fn a_key_is_made_once_and_read_back_and_only_its_owner_can_read_it() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("alice.agora");
         let made = create(&path).expect("a key");

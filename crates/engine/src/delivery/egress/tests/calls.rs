@@ -7,7 +7,7 @@ use super::*;
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 #[tokio::test]
-async fn a_listener_on_loopback_sees_nobody_unless_the_operator_listed_it() {
+async fn an_endpoint_on_loopback_is_not_called_unless_the_operator_allowed_it() {
     let server = Server::start(Does::Reply(OK)).await;
     let closed = egress(&[], LONG);
     for scheme in ["http", "https"] {
@@ -60,7 +60,7 @@ async fn headers_that_cannot_be_sent_stop_the_call_before_it_starts() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_an_answer_and_nobody_follows_it() {
+async fn a_redirect_is_an_answer_and_is_not_followed() {
     let server = Server::start(Does::Reply(
         "HTTP/1.1 307 Temporary Redirect\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n",
     ))

@@ -13,7 +13,7 @@ fn unreachable(why: &str) -> Result<HttpResponse, SendError> {
 }
 
 #[tokio::test]
-async fn a_port_where_nobody_listens_was_never_reached() {
+async fn a_closed_port_counts_as_never_reached() {
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}/", gone.local_addr().expect("a bound listener has an address"));
     drop(gone);

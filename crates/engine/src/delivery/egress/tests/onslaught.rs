@@ -90,7 +90,7 @@ fn the_table_is_long_and_says_nothing_twice() {
 }
 
 #[tokio::test]
-async fn the_trap_sees_whoever_is_let_in() {
+async fn the_trap_server_sees_every_call_that_is_let_through() {
     let mut trap = Trap::set().await;
     let port = trap.port;
     let egress = hub(&["127.0.0.0/8", "::1/128"], &[&["127.0.0.1"]]);

@@ -1,0 +1,206 @@
+//! The dispatcher: every request passes through it on the way to its operation, and every response
+//! on the way back.
+//!
+//! The path is matched once. What the matched operation declares decides the checks (in `checks`),
+//! the limits, the label of metrics and the format of errors, and then its handler is called.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
+
+use axum::body::Body;
+use futures_util::FutureExt;
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, Response, header};
+use hyper::body::Body as HttpBody;
+use rialto_protocols::adapter::{Api, EdgeError, RateClass, RowsRead};
+use tracing::{Instrument, Span, error, error_span, field};
+
+use super::bodies::RequestBody;
+use super::body_rate::BodyRateLimits;
+use super::checks::CheckResult;
+use super::cors;
+use super::hosts::HostPolicy;
+use super::limited_body::LimitedBody;
+use super::operation_table::{OperationTable, Route};
+use super::rate_limits::{CallerIdentity, Principal, RateLimits};
+use super::read_rate::ReadCost;
+use super::request_id::{self, IdSource, RequestId};
+use super::trace::TraceParent;
+use super::wrong_keys::CredentialSender;
+use crate::telemetry::{CompletedRequest, MethodLabel, Metrics, RouteLabel};
+
+/// Finds the principal of a valid credential. Every spelling of a key, and every key of an agent,
+/// gives the same principal.
+pub type PrincipalLookup = Box<dyn Fn(&mut Parts) -> Option<Principal> + Send + Sync>;
+
+/// Serves all operations of a hub.
+pub struct Dispatcher {
+    pub operations: OperationTable,
+    pub principals: PrincipalLookup,
+    pub hosts: HostPolicy,
+    pub limits: Arc<RateLimits>,
+    pub request_ids: IdSource,
+    pub metrics: Metrics,
+    /// Number of refused keys since the start.
+    pub refused_keys: AtomicU64,
+    /// The minimum rate of request bodies.
+    pub body_rate_limits: BodyRateLimits,
+}
+
+/// What is known about a request when its response is ready.
+struct RequestInfo {
+    began: Instant,
+    id: RequestId,
+    method: Method,
+    route: RouteLabel,
+    /// Whether every page may read the response.
+    open_to_any_page: bool,
+    /// The methods that the path has, if it does not have that of the request.
+    allow: Option<HeaderValue>,
+}
+
+impl Dispatcher {
+    /// Answers a request.
+    pub async fn serve(self: Arc<Self>, request: Request<RequestBody>) -> Response<Body> {
+        let began = Instant::now();
+        let (mut parts, body) = request.into_parts();
+        let route = self.operations.find(&parts.method, parts.uri.path());
+        let class = route.class(&parts.method);
+        let info = RequestInfo {
+            began,
+            id: RequestId::from_headers(&parts.headers, &self.request_ids),
+            method: parts.method.clone(),
+            route: RouteLabel::from(route.template()),
+            open_to_any_page: self.is_open_to_any_page(&parts, class.origins),
+            allow: route.allow(),
+        };
+        let caller = self.identify_caller(&mut parts, class.rate);
+        let refusal = match self.check_request(&parts, &body, class, caller) {
+            Ok(CheckResult::Pass) => None,
+            Ok(CheckResult::Preflight(method)) => Some(cors::preflight_response(&method)),
+            Err(error) => Some(error_response(&**route.api, error)),
+        };
+        if let Some(refusal) = refusal {
+            return self.finish_response(info, refusal);
+        }
+        let (sender, api) = (CredentialSender::of(&parts), &**route.api);
+        let span = span(&mut parts, &info.id);
+        let body = if body.is_end_stream() {
+            Body::empty()
+        } else {
+            Body::new(LimitedBody::new(body, class.body_limit, self.body_rate_limits))
+        };
+        let mut rate = class.rate;
+        let answer = self.call_operation(route, caller, &mut rate, parts, body);
+        let answer = AssertUnwindSafe(answer).catch_unwind().instrument(span).await;
+        let response = answer.unwrap_or_else(|panic| {
+            error!(request_id = %info.id, what = panic_text(&panic), "handler panicked");
+            error_response(api, EdgeError::Internal)
+        });
+        let response = self.count_refused_key(sender, api, &info.route, response);
+        if rate == Some(RateClass::Read) {
+            self.limits.charge_read(caller, read_cost(&response));
+        }
+        self.finish_response(info, response)
+    }
+
+    /// Calls the operation of a request. A rate class that depends on the body is found out here.
+    async fn call_operation(
+        &self,
+        route: Route<'_>,
+        caller: CallerIdentity,
+        rate: &mut Option<RateClass>,
+        parts: Parts,
+        body: Body,
+    ) -> Response<Body> {
+        let (operation, request) = match route.select(parts, body).await {
+            Ok(selected) => selected,
+            Err(response) => return response,
+        };
+        if rate.is_none() {
+            *rate = Some(operation.info.rate);
+            if let Err(error) = self.limits.check(operation.info.rate, caller) {
+                return error_response(&*operation.api, error);
+            }
+        }
+        operation.api.call(operation.clone(), request).await
+    }
+
+    /// The response on a health-only connection to any other request.
+    pub(super) fn refuse_non_health<B>(&self, request: &Request<B>) -> Response<Body> {
+        let route = self.operations.find(request.method(), request.uri().path());
+        let info = RequestInfo {
+            began: Instant::now(),
+            id: RequestId::from_headers(request.headers(), &self.request_ids),
+            method: request.method().clone(),
+            route: RouteLabel::from(None),
+            open_to_any_page: false,
+            allow: None,
+        };
+        self.finish_response(info, error_response(&**route.api, EdgeError::Overloaded))
+    }
+
+    fn finish_response(&self, info: RequestInfo, mut response: Response<Body>) -> Response<Body> {
+        let RequestInfo { began, id, method, route, open_to_any_page, allow } = info;
+        let completed = CompletedRequest {
+            method: MethodLabel::from(&method),
+            route,
+            status: response.status(),
+            took: began.elapsed(),
+        };
+        self.metrics.record(&completed);
+        completed.log(id.as_str());
+        let length = response.body().size_hint().exact();
+        let headers = response.headers_mut();
+        headers.insert(request_id::HEADER, id.header_value());
+        if open_to_any_page {
+            cors::allow_any_origin(headers);
+        }
+        if let Some(allow) = allow {
+            headers.entry(header::ALLOW).or_insert(allow);
+        }
+        if let Some(length) = length {
+            headers.entry(header::CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(length));
+        }
+        if method == Method::HEAD {
+            *response.body_mut() = Body::empty();
+        }
+        response
+    }
+}
+
+/// An error in the format of an API.
+pub(super) fn error_response(api: &dyn Api, error: EdgeError) -> Response<Body> {
+    let mut response = api.error_response(error);
+    if let Some(seconds) = error.retry_after_seconds() {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// What a response counts against the read rate. A stream has its own limits.
+fn read_cost(response: &Response<Body>) -> ReadCost {
+    let bytes = response.body().size_hint().exact().unwrap_or(0);
+    let rows = response.extensions().get::<RowsRead>().map_or(0, |rows| rows.0 as u64);
+    ReadCost { bytes, rows }
+}
+
+/// The span of all log lines of this request. It has level ERROR, so that it is present even if
+/// only errors are logged.
+fn span(parts: &mut Parts, id: &RequestId) -> Span {
+    let span = error_span!("request", request_id = %id, trace_id = field::Empty);
+    if let Some(parent) = TraceParent::from_headers(&parts.headers) {
+        span.record("trace_id", field::display(format_args!("{:032x}", parent.trace_id)));
+        parts.extensions.insert(parent);
+    }
+    parts.extensions.insert(id.clone());
+    span
+}
+
+fn panic_text(panic: &Box<dyn Any + Send>) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown")
+}
