@@ -18,7 +18,7 @@ use crate::money::Credits;
 use crate::time::{Millis, Timestamp};
 pub use jobs::*;
 
-/// A request to change state.
+/// A request to change state. The encoding counts the variants, so a new one is the last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     Register(Box<Registration>),
@@ -82,12 +82,6 @@ pub enum Command {
         job: JobRef,
         by: AgentId,
     },
-    /// The worker reports how far it is, or a part of the result.
-    ReportProgress(Box<ReportProgress>),
-    /// The worker asks the requester for more input.
-    AskQuestion(Box<AskQuestion>),
-    /// The requester answers the worker's question.
-    AnswerQuestion(Box<AnswerQuestion>),
     ReportResult(Box<ReportResult>),
     /// An agent that confirms jobs itself accepts, refuses or defers one.
     Respond {
@@ -213,6 +207,12 @@ pub enum Command {
     },
     SaveAnswer(Box<SaveAnswer>),
     FireTimer(Timer),
+    /// The worker reports how far it is, or a part of the result.
+    ReportProgress(Box<ReportProgress>),
+    /// The worker asks the requester for more input.
+    AskQuestion(Box<AskQuestion>),
+    /// The requester answers the worker's question.
+    AnswerQuestion(Box<AnswerQuestion>),
 }
 
 impl Command {

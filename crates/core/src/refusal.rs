@@ -9,7 +9,7 @@ use crate::job::State;
 use crate::money::Credits;
 use crate::time::Millis;
 
-/// Why a command was refused.
+/// Why a command was refused. The encoding counts the variants, so a new one is the last.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Refusal {
     #[error("the credential does not allow this")]
@@ -74,13 +74,6 @@ pub enum Refusal {
         #[serde(rename = "is")]
         epoch: u32,
     },
-    #[error(
-        "the requester cannot answer: it is not registered, or its protocol has no way to; finish without \
-         an answer, or report a failure"
-    )]
-    RequesterCannotAnswer,
-    #[error("one job may have at most {max} of these, and limited content; report the result")]
-    TooManyReports { max: u32 },
     #[error("the offer has expired")]
     OfferExpired,
     #[error(
@@ -145,6 +138,13 @@ pub enum Refusal {
         #[serde(rename = "of")]
         budget: MemoryBudget,
     },
+    #[error(
+        "the requester cannot answer: it is not registered, or its protocol has no way to; finish without \
+         an answer, or report a failure"
+    )]
+    RequesterCannotAnswer,
+    #[error("one job may have at most {max} of these, and limited content; report the result")]
+    TooManyReports { max: u32 },
 }
 
 /// Which memory budget is used up.

@@ -248,7 +248,11 @@ fn rules(dice: &mut Dice) -> Rules {
         attempts_max: dice.of([3, 4, 16]),
         assignments_before_backoff: 2,
         answer_timeout: Millis(dice.of([5_000, 120_000])),
-        progress: ProgressLimits { reports: 3, questions: 2, ..ProgressLimits::default() },
+        progress: ProgressLimits {
+            reports: dice.of([1, 3]),
+            questions: dice.of([1, 2]),
+            ..ProgressLimits::default()
+        },
         agents_per_owner_max: dice.of([3, 100]),
         open_jobs_max: dice.of([4, 100]),
         memory: MemoryLimits {

@@ -235,7 +235,8 @@ pub struct AgreedPrice {
     pub price_open: bool,
 }
 
-/// The state of a job. Final states never change again.
+/// The state of a job. Final states never change again. The encoding counts the variants, so a new
+/// one is the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum State {
     Open,
@@ -246,16 +247,16 @@ pub enum State {
     },
     Assigned,
     Running,
-    /// The worker waits for an answer of the requester until then.
-    InputRequired {
-        until: Timestamp,
-    },
     Completed,
     Failed,
     Expired,
     Cancelled,
     /// Withdrawn before any result. Protocols treat the job as if it never existed.
     Withdrawn,
+    /// The worker waits for an answer of the requester until then.
+    InputRequired {
+        until: Timestamp,
+    },
 }
 
 impl State {

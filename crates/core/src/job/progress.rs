@@ -84,7 +84,6 @@ pub struct ProgressReport {
     /// 1, 2, 3 … without gaps.
     pub number: u32,
     /// The notice of the report before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<NoticeId>,
     /// The assignment it is about.
     pub epoch: u32,
@@ -94,11 +93,8 @@ pub struct ProgressReport {
 /// What a worker reports: how far it is, a part of the result, or both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgressUpdate {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fraction: Option<Fraction>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<ResultPart>,
 }
 
@@ -108,7 +104,6 @@ pub struct ResultPart {
     /// A JSON object as text, exactly as received.
     pub content: String,
     /// It continues the part before it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub append: bool,
 }
 

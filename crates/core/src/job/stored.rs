@@ -31,7 +31,7 @@ struct StoredJob<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     payer: Option<OwnerId>,
     skill: Cow<'a, str>,
-    #[serde(default, skip_serializing_if = "is_empty")]
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     also: Cow<'a, [String]>,
     input: Cow<'a, str>,
     budget: Credits,
@@ -44,14 +44,14 @@ struct StoredJob<'a> {
     state: State,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     assignment: Option<Assignment>,
-    #[serde(default, skip_serializing_if = "is_empty")]
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     agreed: Cow<'a, [AgreedPrice]>,
     epoch: u32,
-    #[serde(default, skip_serializing_if = "is_empty")]
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     declined: Cow<'a, [AgentId]>,
-    #[serde(default, skip_serializing_if = "is_empty")]
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     asked: Cow<'a, [AgentId]>,
-    #[serde(default, skip_serializing_if = "is_empty")]
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     offers: Cow<'a, [Offer]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     round: Option<AuctionRound>,
@@ -99,9 +99,9 @@ struct StoredJob<'a> {
     before_asked: Option<JobId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     before_worked: Option<JobId>,
-    #[serde(default, skip_serializing_if = "is_empty_progress")]
+    #[serde(default, skip_serializing_if = "Progress::is_empty")]
     progress: Cow<'a, Progress>,
-    #[serde(default, skip_serializing_if = "is_empty")]
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     questions: Cow<'a, [Question]>,
 }
 
@@ -115,14 +115,6 @@ fn is_default_priority(priority: &u8) -> bool {
 
 fn is_zero(count: &u64) -> bool {
     *count == 0
-}
-
-fn is_empty<T>(list: &[T]) -> bool {
-    list.is_empty()
-}
-
-fn is_empty_progress(progress: &Progress) -> bool {
-    progress.is_empty()
 }
 
 fn borrow(text: &Option<String>) -> Option<Cow<'_, str>> {
