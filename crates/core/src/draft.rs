@@ -14,8 +14,8 @@ use crate::changes::{Changes, Counters};
 use crate::event::{Event, HistoryLine};
 use crate::id::*;
 use crate::idempotency::{IdempotencyEntry, IdempotencyRecord};
-use crate::job::Job;
 use crate::job::select::Rotation;
+use crate::job::{Job, Requester};
 use crate::ledger::{Entry, Transfer};
 use crate::market::MarketRecord;
 use crate::message::inbox::Inbox;
@@ -24,6 +24,7 @@ use crate::owner::Owner;
 use crate::reputation::Outcome;
 use crate::time::{Millis, Timestamp};
 use crate::world::World;
+use crate::world::jobs::invitations_of;
 
 /// The changes of one command in progress.
 pub struct Draft<'w> {
@@ -116,6 +117,18 @@ impl<'w> Draft<'w> {
 
     pub fn job(&self, id: JobId) -> Option<&Job> {
         self.jobs.get(&id).or_else(|| self.world.job(id).map(|job| &**job))
+    }
+
+    /// How many more agents a requester may invite. One command can invite for several jobs, so
+    /// what it has changed so far counts, too.
+    pub fn invitations_left(&self, requester: &Requester) -> usize {
+        let mut open = self.world.open_invitations(requester);
+        for job in self.jobs.values() {
+            let before =
+                self.world.job(job.id).map_or(0, |before| invitations_of(before, requester));
+            open = open + invitations_of(job, requester) - before;
+        }
+        self.world.rules.invitations_max.saturating_sub(open)
     }
 
     /// Agents the world's index does not list yet: those this command wrote, and those it may have

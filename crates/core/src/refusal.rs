@@ -63,7 +63,7 @@ pub enum Refusal {
     },
     #[error("the deadline is too soon; allow more time")]
     DeadlineTooSoon,
-    #[error("not allowed while the job is {state:?}")]
+    #[error("not allowed while the job is {}", state.name())]
     WrongState {
         #[serde(rename = "is")]
         state: State,

@@ -37,9 +37,20 @@ async fn a_question_is_a_marked_message_and_the_next_one_of_the_conversation_its
     assert_eq!(work.at("/jobs"), json!([]));
     assert_eq!(work.str("/answers/0/text"), "Lugano");
 
+    // An earlier message that arrives again does not answer the next question.
+    let asked = json!({"text": "Delete the old plan?"});
+    hub.post(&path, Some(&worker.key), &asked).await.expect(200);
+    assert_eq!(bridged(&inbox.message().await, &to, "registry").1, 7);
+    let again = hub.mail_to(&ada, &to, &said).await.expect(200);
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
+    let shown = hub.get(&format!("/v1/jobs/{job}"), Some(&worker.key)).await.expect(200);
+    assert_eq!(shown.str("/state"), "asking");
+    let answer = turn(&ada.id, "No", "trip", 8);
+    hub.mail_to(&ada, &to, &answer).await.expect(200);
+
     hub.report(&worker, &job, "SUCCESS", "0.50").await.expect(200);
     let ended = bridged(&inbox.message().await, &to, "registry");
-    assert_eq!(ended, ("trip".to_owned(), 7, r#"{"done":true}"#.to_owned()));
+    assert_eq!(ended, ("trip".to_owned(), 9, r#"{"done":true}"#.to_owned()));
     assert_eq!(hub.account_of(&ada).await, account("9.50", "0.00"));
     hub.stop().await;
 }

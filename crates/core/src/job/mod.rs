@@ -37,7 +37,7 @@ pub use progress::Progress;
 pub use question::Question;
 pub use select::Selection;
 
-/// One piece of work and everything the hub knows about it. Its row is flat ([`stored`]).
+/// One piece of work and everything the hub knows about it. Its row is flat (`job/stored.rs`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     pub id: JobId,
@@ -260,6 +260,24 @@ pub enum State {
 }
 
 impl State {
+    /// Its name, for error texts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "Open",
+            Self::Queued => "Queued",
+            Self::Negotiating => "Negotiating",
+            Self::Deferred { .. } => "Deferred",
+            Self::Assigned => "Assigned",
+            Self::Running => "Running",
+            Self::Completed => "Completed",
+            Self::Failed => "Failed",
+            Self::Expired => "Expired",
+            Self::Cancelled => "Cancelled",
+            Self::Withdrawn => "Withdrawn",
+            Self::InputRequired { .. } => "InputRequired",
+        }
+    }
+
     /// Whether the state is final.
     pub fn is_final(self) -> bool {
         use State::*;

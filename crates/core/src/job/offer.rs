@@ -72,7 +72,7 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     let mut seen = BTreeSet::new();
     let all: Vec<AgentId> = all.filter(has_room).filter(|one| seen.insert(*one)).collect();
     let mut invited = limit_by_owner(draft, all);
-    let left = draft.world.invitations_left(&job.request.requester);
+    let left = draft.invitations_left(&job.request.requester);
     if left == 0 {
         return Err(Refusal::TooManyOpen);
     }

@@ -72,7 +72,7 @@ pub fn open_request(draft: &mut Draft<'_>, order: JobRequest) -> Result<Answer, 
     job.pending = true;
     let named = matches!(order.to, RequestTarget::Agent(_));
     job.candidates.invited = filter_able(draft, &job, candidates, (named, &order.unfit_agents))?;
-    if draft.world.invitations_left(&job.request.requester) < job.candidates.invited.len() {
+    if draft.invitations_left(&job.request.requester) < job.candidates.invited.len() {
         return Err(Refusal::TooManyOpen);
     }
     let alone = job.candidates.invited.len() == 1;

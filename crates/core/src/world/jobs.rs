@@ -85,10 +85,9 @@ impl World {
         self.unread.get(&agent)?.get(&position).copied()
     }
 
-    /// How many more agents a requester may invite now.
-    pub fn invitations_left(&self, requester: &Requester) -> usize {
-        let open = self.invitations.get(&requester_key(requester)).copied().unwrap_or(0);
-        self.rules.invitations_max.saturating_sub(open)
+    /// The open invitations of a requester.
+    pub fn open_invitations(&self, requester: &Requester) -> usize {
+        self.invitations.get(&requester_key(requester)).copied().unwrap_or(0)
     }
 
     /// Whether an agent may request one more job with that many bytes of input.
@@ -279,6 +278,12 @@ fn awaits_invitees(job: &Job) -> bool {
 }
 
 /// Guests may use any name, so they count as one.
+/// The open invitations of a job, if it is of this requester.
+pub(crate) fn invitations_of(job: &Job, requester: &Requester) -> usize {
+    let is_theirs = requester_key(&job.request.requester) == requester_key(requester);
+    if is_theirs && awaits_invitees(job) { job.candidates.invited.len() } else { 0 }
+}
+
 fn requester_key(requester: &Requester) -> Option<AgentId> {
     match requester {
         Requester::Agent(agent) => Some(*agent),

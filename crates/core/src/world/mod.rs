@@ -12,7 +12,7 @@ mod confusables;
 pub mod discover;
 pub mod footprint;
 pub mod id_map;
-mod jobs;
+pub(crate) mod jobs;
 mod owner_failures;
 mod rules;
 pub mod skills;

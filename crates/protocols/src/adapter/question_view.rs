@@ -41,9 +41,10 @@ impl QuestionView {
 static AT_ONCE: Semaphore = Semaphore::const_new(2);
 
 /// Checks an answer against the schema of the open question. The answer to a question that is not
-/// open is checked by core.
-pub async fn check_answer(job: &Job, input: &str) -> Result<(), Refusal> {
-    let schema = job.open_question().and_then(|(_, question)| question.schema.clone());
+/// open, by its number, is checked by core: it may be a repeat.
+pub async fn check_answer(job: &Job, number: Option<u32>, input: &str) -> Result<(), Refusal> {
+    let answered = job.open_question().filter(|(open, _)| number.is_none_or(|one| one == *open));
+    let schema = answered.and_then(|(_, question)| question.schema.clone());
     let Some(schema) = schema else { return Ok(()) };
     let Ok(_permit) = AT_ONCE.acquire().await else { return Ok(()) };
     let input = input.to_owned();

@@ -377,10 +377,11 @@ pub async fn answer_question(
     };
     let asked = |world: &World| world.jobs_requested_by(from).filter(is_asked).last().cloned();
     let Some(job) = context.engine.with_world(asked) else { return Ok(None) };
-    if let Err(refusal) = check_answer(&job, &input).await {
+    let question = translate::answered_question(&job, send.envelope.turn_number);
+    if let Err(refusal) = check_answer(&job, question, &input).await {
         return Err(engine_error(context, refusal.into()).into_rejected_message());
     }
-    let answer = AnswerQuestion { job: JobRef::Id(job.id), by: from, question: None, input };
+    let answer = AnswerQuestion { job: JobRef::Id(job.id), by: from, question, input };
     run(context, by, &job, Command::AnswerQuestion(Box::new(answer))).await.map(Some)
 }
 

@@ -106,6 +106,16 @@ pub fn conversation(job: &Job) -> Conversation {
     }
 }
 
+/// The number of the question that a message of this turn answers: the newest one asked in an earlier
+/// turn, so that a message which arrives again does not answer the next question. `None` without a
+/// turn after the request.
+pub fn answered_question(job: &Job, turn: Option<u64>) -> Option<u32> {
+    let turn = i64::try_from(turn?).ok()?;
+    let asked = turn.saturating_sub(conversation(job).turn) / 2;
+    let newest = i64::try_from(job.questions.len()).ok()?;
+    u32::try_from(asked.min(newest)).ok().filter(|number| *number > 0)
+}
+
 /// A question of the worker: the requester answers it with its next message.
 fn asked(world: &World, job: &Job, number: u32) -> Option<JobEnvelope> {
     let (_, question) = (1..).zip(&job.questions).find(|(asked, _)| *asked == number)?;

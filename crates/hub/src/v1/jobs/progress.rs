@@ -12,6 +12,7 @@ use rialto_protocols::adapter::request::{BodyBytes, PathParam};
 use rialto_protocols::kit::api_doc::{AnyObject, Time};
 use rialto_protocols::kit::budget::ByteBudget;
 use rialto_protocols::kit::fields::{Fields, Malformed};
+use rialto_protocols::kit::ijson::JsonValue;
 use rialto_protocols::kit::raw_json::Number;
 use rialto_protocols::kit::{ijson, raw_json};
 use schemars::JsonSchema;
@@ -27,8 +28,6 @@ use crate::v1::problem::Problem;
 use crate::v1::response::{HandlerResult, format_time, ok_response};
 use crate::v1::strict_fields;
 
-/// Decimals a fraction may have.
-const DECIMALS: usize = 6;
 /// Parts that a job shows, and their bytes; older ones are in the requester's inbox.
 const PARTS_SHOWN: usize = 100;
 const PARTS_SHOWN_BYTES: usize = 256 << 10;
@@ -107,13 +106,18 @@ pub async fn add_part(
     report(&context, by, &id, parse_epoch(&f)?, update).await
 }
 
-/// A number between 0 and 1, read from its digits.
+/// A number between 0 and 1, rounded to millionths: programs send quotients such as 1/3.
 fn parse_fraction(f: &Fields<'_, '_>) -> Result<Option<Fraction>, Malformed> {
-    const TEXT: &str = "must be a number between 0 and 1 with at most 6 decimals";
-    let number = f.credits("fraction", DECIMALS).map_err(|_| f.malformed("fraction", TEXT))?;
-    let Some(number) = number else { return Ok(None) };
-    let fraction = u32::try_from(number.micros()).ok().and_then(Fraction::from_millionths);
-    fraction.map(Some).ok_or_else(|| f.malformed("fraction", TEXT))
+    let Some(json) = f.get("fraction").filter(|_| f.has_value("fraction")) else {
+        return Ok(None);
+    };
+    let value: Option<f64> = match json.value() {
+        JsonValue::Number(digits) => digits.parse().ok(),
+        _ => None,
+    };
+    let within = value.filter(|value| (0.0..=1.0).contains(value));
+    let fraction = within.and_then(|value| Fraction::from_millionths((value * 1e6).round() as u32));
+    fraction.map(Some).ok_or_else(|| f.malformed("fraction", "must be a number between 0 and 1"))
 }
 
 async fn report(

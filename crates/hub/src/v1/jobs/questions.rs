@@ -116,7 +116,7 @@ pub async fn answer_question(
     if !job.is_requested_by(by.id) {
         return Err(Problem::not_found());
     }
-    check_answer(&job, &input).await?;
+    check_answer(&job, question, &input).await?;
     let order = AnswerQuestion { job: JobRef::Id(job.id), by: by.id, question, input };
     let order = Command::AnswerQuestion(Box::new(order));
     match context.engine.run_once(order, by.once).await?.answer {

@@ -115,6 +115,23 @@ async fn a_question_waits_for_its_answer_which_reaches_a_polling_worker() {
     assert_eq!(hub.post(&path, &client.key, answer).await.status, 200);
     let other = hub.post(&path, &client.key, r#"{"input":{"city":"Bern"}}"#).await;
     other.is_problem(409, "wrong_state");
+    // The first answer again is a repeat, although another question with its own schema is open.
+    let body = r#"{"text":"And the code?","schema":{"type":"object","required":["zip"]}}"#;
+    hub.post(&format!("{job}/ask"), &worker.key, body).await;
+    assert_eq!(hub.post(&path, &client.key, answer).await.status, 200);
+    let early = hub.post(&format!("{job}/ask"), &worker.key, r#"{"text":"x"}"#).await;
+    early.is_problem(409, "wrong_state");
+    assert!(early.text.contains("while the job is InputRequired\""), "{}", early.text);
+}
+
+#[tokio::test]
+async fn a_fraction_is_rounded_to_millionths() {
+    let (hub, client, worker, job) = scene().await;
+    let body = r#"{"fraction":0.3333333333333333}"#;
+    let reported = hub.post(&format!("{job}/progress"), &worker.key, body).await;
+    assert_eq!(reported.status, 200, "{}", reported.text);
+    let shown = hub.get(&job, &client.key).await;
+    assert_eq!(shown.body["progress"]["fraction"], json!(0.333333));
 }
 
 #[tokio::test]

@@ -73,8 +73,8 @@ rialto_protocols::request_members! {
         /// How many new jobs to return at most.
         #[schemars(range(max = LISTED_MAX))]
         limit: Option<u8>,
-        /// The jobs the caller already has: ids, each optionally with `.` and its epoch, separated by
-        /// commas.
+        /// The jobs the caller already has: ids, each optionally with `.` and its epoch, and then
+        /// `.` and the number of the last question whose answer the caller has, separated by commas.
         known: Option<String>,
         /// A name of the program, so that two programs cannot work as one agent.
         instance: Option<String>,
