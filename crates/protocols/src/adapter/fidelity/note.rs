@@ -85,9 +85,9 @@ fn limit_extras(side: &MessageView) -> (Cow<'_, MessageView>, Option<Note>) {
     let mut left = EXTRAS_MAX;
     let mut short = side.clone();
     short.fields.retain(|field| {
-        let is_kept = field.part != Part::Extra || left > 0;
-        left -= usize::from(field.part == Part::Extra && is_kept);
-        is_kept
+        let is_extra = field.part == Part::Extra;
+        left -= usize::from(is_extra && left > 0);
+        !is_extra || left > 0
     });
     let omitted = side.fields.len() - short.fields.len();
     let field = Field { name: "/*".to_owned(), part: Part::Extra, value: omitted.to_string() };
