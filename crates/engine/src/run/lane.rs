@@ -20,9 +20,10 @@ use rialto_core::idempotency::{self, Idempotency, Receipt, SavedAnswer};
 use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 use super::event_log;
+use super::reply::{self, LaneResult, ReplySender};
 use super::timers::Timers;
 use super::{CommandRequest, Failure, Inner, LaneMessage, LaneReply};
 use crate::store::{Row, RowKey, Store, StoreError};
@@ -33,8 +34,6 @@ const BATCH_MAX: usize = 1_024;
 const EXPIRED_PER_BATCH_MAX: usize = 2 * BATCH_MAX;
 /// Rounds of loading for claims that lead to rows: more than any chain of references needs.
 const LOAD_ROUNDS_MAX: usize = 4;
-
-type Reply = oneshot::Sender<Result<LaneReply, Failure>>;
 
 /// What the thread owns.
 pub struct Lane {
@@ -52,7 +51,7 @@ pub struct Lane {
 struct Batch {
     changes: Changes,
     expired: ExpiredRows,
-    replies: Vec<(Reply, Result<LaneReply, Failure>)>,
+    replies: Vec<(ReplySender, LaneResult)>,
     last_seen: Vec<(AgentId, Timestamp)>,
     presented: Vec<(AgentId, u64)>,
     stop: bool,
@@ -309,9 +308,7 @@ impl Lane {
         match self.commit(&batch) {
             Ok(()) => {
                 self.publish(&batch, now);
-                for (reply, result) in batch.replies {
-                    let _ = reply.send(result);
-                }
+                reply::deliver(batch.replies);
                 self.inner.watchers.publish(&batch.changes);
                 self.inner.notifier.notify(&batch.changes);
                 true
@@ -321,9 +318,8 @@ impl Lane {
                 if goes_on {
                     self.reset_world(&batch, now);
                 }
-                for (reply, _) in batch.replies {
-                    let _ = reply.send(Err(failure.clone()));
-                }
+                let replies = batch.replies.into_iter();
+                reply::deliver(replies.map(|(reply, _)| (reply, Err(failure.clone()))));
                 goes_on
             }
         }
