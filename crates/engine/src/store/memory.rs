@@ -137,8 +137,7 @@ impl Tables {
         self.transfers.extend(batch.transfers.iter().map(|one| (one.id, one.clone())));
         self.entries.extend(batch.entries.iter().map(|one| (one.id, one.clone())));
         self.notices.extend(batch.notices.iter().map(|one| (one.id, one.clone())));
-        self.arrivals
-            .extend(batch.completed_deliveries.iter().map(|one| (one.notice, one.clone())));
+        self.arrivals.extend(batch.completed_deliveries.clone());
         self.outcomes.extend(batch.outcomes.iter().map(|one| (one.id, one.clone())));
         self.lines.extend(batch.history_lines.iter().map(|one| (one.id, one.clone())));
         self.postings.extend(batch.market_records.iter().map(|one| (one.id, one.clone())));

@@ -67,7 +67,7 @@ pub fn every_kind_of_row_can_be_loaded(place: &mut dyn StoreFixture) {
     for one in &rows.notices {
         same(RowKey::Notice(one.id), format!("{:?}", Some(Row::Notice(Notice::clone(one)))));
     }
-    for one in &rows.completed_deliveries {
+    for one in rows.completed_deliveries.values() {
         same(RowKey::Arrival(one.notice), format!("{:?}", Some(Row::Arrival(one.clone()))));
     }
     for one in &rows.outcomes {
