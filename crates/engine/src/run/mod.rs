@@ -9,6 +9,7 @@ mod inboxes;
 mod jobs;
 mod lane;
 mod live_inboxes;
+mod log_thread;
 mod notifier;
 mod reader_pool;
 mod start;
@@ -94,6 +95,8 @@ enum LaneMessage {
     Run(Box<CommandRequest>),
     /// Something is due, or an agent was seen.
     Wake,
+    /// The log thread has finished a batch.
+    Appended,
     Stop,
 }
 

@@ -115,9 +115,19 @@ pub struct FoundRecord {
     place: Place,
     before: ChainHash,
     body: Vec<u8>,
+    /// Where the next record begins.
+    end: usize,
 }
 
 impl FoundRecord {
+    pub fn number(&self) -> u64 {
+        self.place.number
+    }
+
+    pub fn end(&self) -> u64 {
+        self.end as u64
+    }
+
     fn decode(&self) -> Result<LoggedBatch, StoreError> {
         let (changes, expired) = encoding::decode(&self.body).map_err(|error| {
             StoreError::Corrupt(format!("record {} of the log: {error}", self.place.number))
@@ -133,7 +143,8 @@ pub fn find_records(log: LogId, bytes: &[u8]) -> Vec<FoundRecord> {
     let mut at = 0;
     while at < bytes.len() {
         at = match record_at(log, bytes, at) {
-            Some((record, next)) => {
+            Some(record) => {
+                let next = record.end;
                 records.push(record);
                 next
             }
@@ -143,8 +154,8 @@ pub fn find_records(log: LogId, bytes: &[u8]) -> Vec<FoundRecord> {
     records
 }
 
-/// The whole record that begins at an offset, and where the next one would begin.
-fn record_at(log: LogId, bytes: &[u8], at: usize) -> Option<(FoundRecord, usize)> {
+/// The whole record that begins at an offset.
+fn record_at(log: LogId, bytes: &[u8], at: usize) -> Option<FoundRecord> {
     let header = bytes.get(at..at + HEADER_BYTES)?;
     if &header[..8] != MAGIC || header[28..32] != [0; 4] || header[32..48] != log {
         return None;
@@ -154,14 +165,14 @@ fn record_at(log: LogId, bytes: &[u8], at: usize) -> Option<(FoundRecord, usize)
     let length = u32::from_le_bytes(header[24..28].try_into().ok()?) as usize;
     let before = ChainHash(header[48..80].try_into().ok()?);
     let hash = ChainHash(header[80..112].try_into().ok()?);
-    let next = at + padded_length(length);
-    let end = bytes.get(next - END_BYTES..next)?;
+    let end = at + padded_length(length);
+    let trailer = bytes.get(end - END_BYTES..end)?;
     let body = &bytes[at + HEADER_BYTES..at + HEADER_BYTES + length];
-    if end != number.to_le_bytes() || chain_hash(before, number, epoch, body) != hash {
+    if trailer != number.to_le_bytes() || chain_hash(before, number, epoch, body) != hash {
         return None;
     }
     let place = Place { number, hash };
-    Some((FoundRecord { place, before, body: body.to_vec() }, next))
+    Some(FoundRecord { place, before, body: body.to_vec(), end })
 }
 
 /// The batches after a place, decoded, in order.
@@ -284,7 +295,10 @@ mod tests {
         encode_record(header, &batch(2, 1), &ExpiredRows::default(), &mut fork).unwrap();
         let forked = [&bytes[..ends[0]], &fork].concat();
         assert!(matches!(read(&forked), Err(StoreError::Corrupt(_))));
-        assert!(matches!(read(&bytes[ends[0]..]), Err(StoreError::Corrupt(_))), "the first is missing");
+        assert!(
+            matches!(read(&bytes[ends[0]..]), Err(StoreError::Corrupt(_))),
+            "the first is missing"
+        );
     }
 
     #[test]
