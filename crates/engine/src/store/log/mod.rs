@@ -44,9 +44,14 @@ pub fn create(dir: &Path) -> Result<(), StoreError> {
     durability::sync_directories(dir)
 }
 
-/// Whether at least one file of a log exists.
+/// Whether both files of a log exist.
 pub fn exists(dir: &Path) -> bool {
-    log_paths(dir).iter().any(|path| path.exists())
+    log_paths(dir).iter().all(|path| path.exists())
+}
+
+/// Whether neither of them does.
+pub fn is_absent(dir: &Path) -> bool {
+    !log_paths(dir).iter().any(|path| path.exists())
 }
 
 /// Removes the files, once the database has every batch.

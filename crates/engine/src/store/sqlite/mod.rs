@@ -36,7 +36,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::log::{self, LogId, LogOptions, LogWriter, LoggedBatch, Place};
 use super::unwritten::join_page;
-use super::{BatchLog, PageQuery, Reader, Row, RowKey, Store, StoreError};
+use super::{BatchLog, PageQuery, Reader, RecentRows, Row, RowKey, Store, StoreError};
 use crate::metrics::Histogram;
 use crate::permissions;
 use bloom::FilterLoader;
@@ -233,7 +233,7 @@ fn open_log_state(db: &Connection, dir: &Path) -> Result<(LogId, Place), StoreEr
     let id = match checkpoint::read_log_state(db)? {
         Some(LogState { is_open: true, .. }) if !log::exists(dir) => {
             return Err(StoreError::Corrupt(format!(
-                "the log of the database is missing; {DB_FILE} alone lacks the newest changes"
+                "{DB_FILE}-log0 or -log1 is missing; {DB_FILE} alone lacks the newest changes"
             )));
         }
         Some(LogState { id, is_open }) => {
@@ -334,6 +334,10 @@ impl Store for SqliteStore {
         load_row(&self.db, &self.shared, key)
     }
 
+    fn recent_rows(&self) -> Option<Arc<dyn RecentRows>> {
+        Some(self.shared.clone())
+    }
+
     fn run_maintenance(&mut self) -> Result<(), StoreError> {
         self.checkpointer.make_room()?;
         self.checkpointer.write_all();
@@ -351,9 +355,20 @@ impl Store for SqliteStore {
     }
 }
 
+impl RecentRows for SharedRows {
+    fn get(&self, key: RowKey) -> Option<Option<Row>> {
+        match key {
+            RowKey::Claim(digest) => {
+                self.claims.read().get(digest).map(|claim| Some(Row::Claim(claim)))
+            }
+            key => self.unwritten.read().get(key),
+        }
+    }
+}
+
 /// One row. The tables are read last: a row that is written to them in between is found there.
 fn load_row(db: &Connection, shared: &SharedRows, key: RowKey) -> Result<Option<Row>, StoreError> {
-    if let Some(row) = shared.unwritten.read().get(key) {
+    if let Some(row) = shared.get(key) {
         return Ok(row);
     }
     let _pass = shared.gate.enter();
