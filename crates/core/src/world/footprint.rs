@@ -343,21 +343,21 @@ fn alias_bytes(name: &str) -> usize {
 pub fn compute_growth(world: &World, changes: &Changes) -> Growth {
     let mut growth = Growth::default();
     let of = |agent: AgentId| {
-        let agent = changes.agents.get(&agent).or_else(|| world.agents.get(&agent));
+        let agent = changes.agents.get(&agent).or_else(|| world.agents.row(agent));
         agent.map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
     };
     for (id, agent) in &changes.agents {
-        let old = world.agents.get(id);
+        let old = world.agents.row(*id);
         growth.release(RowKind::Agents, of(*id), old.map_or(0, |old| old.memory_bytes()));
         growth.add(RowKind::Agents, of(*id), agent.hot_row().memory_bytes());
         // An agent state that existed before its agent belonged to no owner.
-        if let Some(agent_state) = world.agent_states.get(id).filter(|_| old.is_none()) {
+        if let Some(agent_state) = world.agents.state(*id).filter(|_| old.is_none()) {
             growth.release(RowKind::Agents, RowOwner::Hub, agent_state.memory_bytes());
             growth.add(RowKind::Agents, of(*id), agent_state.memory_bytes());
         }
     }
     for (id, agent_state) in &changes.agent_states {
-        let old = world.agent_states.get(id);
+        let old = world.agents.state(*id);
         growth.release(RowKind::Agents, of(*id), old.map_or(0, |old| old.memory_bytes()));
         growth.add(RowKind::Agents, of(*id), agent_state.memory_bytes());
     }
@@ -502,7 +502,7 @@ pub fn check_limits(world: &World, changes: &Changes) -> Result<(), Refusal> {
 /// How much an owner's rows grow by jobs that were already open.
 fn growth_of_open_jobs(world: &World, changes: &Changes, account: RowOwner) -> i64 {
     let of = |agent: AgentId| {
-        world.agents.get(&agent).map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
+        world.agents.row(agent).map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
     };
     let grown = changes.jobs.iter().map(|(id, job)| {
         let old = world.jobs.get(id).filter(|old| job_owner(old, of) == account);
@@ -528,7 +528,7 @@ impl World {
     pub(super) fn track_expired(&mut self, forgotten: &ExpiredRows) {
         let mut growth = Growth::default();
         let of = |agent: AgentId| {
-            self.agents.get(&agent).map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
+            self.agents.row(agent).map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
         };
         for memory in forgotten.answers.iter().filter_map(|id| self.idempotency_entries.get(id)) {
             growth.release(RowKind::Answers, RowOwner::Hub, memory.memory_bytes());
@@ -552,13 +552,13 @@ impl World {
     pub fn recount_footprint(&self) -> Footprint {
         let mut growth = Growth::default();
         let of = |agent: AgentId| {
-            self.agents.get(&agent).map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
+            self.agents.row(agent).map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
         };
-        for (id, agent) in &self.agents {
-            growth.add(RowKind::Agents, of(*id), agent.memory_bytes());
+        for agent in self.agents.rows() {
+            growth.add(RowKind::Agents, of(agent.id), agent.memory_bytes());
         }
-        for (id, agent_state) in &self.agent_states {
-            growth.add(RowKind::Agents, of(*id), agent_state.memory_bytes());
+        for agent_state in self.agents.states() {
+            growth.add(RowKind::Agents, of(agent_state.agent), agent_state.memory_bytes());
         }
         for ((agent, _), name) in &self.agent_aliases {
             growth.add(RowKind::Agents, of(*agent), alias_bytes(name));

@@ -7,17 +7,21 @@
 // Hash maps are only looked up by key and never iterated for a decision; iterated maps are BTrees.
 #![allow(clippy::disallowed_types)]
 
+mod agent_table;
 mod agents;
 mod confusables;
 pub mod discover;
 pub mod footprint;
 pub mod id_map;
 pub(crate) mod jobs;
+mod key_set;
 mod owner_failures;
 mod rules;
 pub mod skills;
+pub(crate) mod sorted_merge;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -38,12 +42,14 @@ use crate::money::Credits;
 use crate::notice::Delivery;
 use crate::owner::Owner;
 use crate::time::Timestamp;
-use agents::OnlineIndex;
+use agent_table::AgentTable;
+use agents::OwnerAgents;
 use confusables::ConfusableIndex;
 use footprint::Footprint;
 use id_map::IdMap;
 pub use rules::Rules;
 use skills::SkillIndex;
+use waiting::WaitingJobs;
 
 /// All hot rows and their indexes.
 #[derive(Clone)]
@@ -52,8 +58,9 @@ pub struct World {
     /// The protocols that publish their records.
     pub markets: Markets,
     pub next: Counters,
-    agents: IdMap<AgentId, Arc<Agent>>,
-    agent_states: IdMap<AgentId, Arc<AgentState>>,
+    agents: AgentTable,
+    /// When agents go offline without further activity.
+    presence_ends: BTreeSet<(Timestamp, AgentId)>,
     inboxes: IdMap<AgentId, Inbox>,
     owners: IdMap<OwnerId, Arc<Owner>>,
     owner_names: HashMap<String, OwnerId>,
@@ -78,7 +85,7 @@ pub struct World {
     saved_by_principal: HashMap<Principal, SavedSize>,
     saved_total: SavedSize,
     saved_anonymous: SavedSize,
-    agents_by_owner: IdMap<OwnerId, BTreeSet<AgentId>>,
+    agents_by_owner: IdMap<OwnerId, OwnerAgents>,
     /// How often the agents of an owner have failed.
     owner_failures: IdMap<OwnerId, u64>,
     /// Agents whose published score is below their score in the hub's own ranking.
@@ -97,11 +104,10 @@ pub struct World {
     requested_bytes: IdMap<AgentId, usize>,
     /// Agents each requester has invited that have not answered; guests count as one.
     invitations: BTreeMap<Option<AgentId>, usize>,
-    queued_jobs: BTreeSet<JobId>,
+    waiting: WaitingJobs,
     timers: BTreeSet<(Timestamp, Timer)>,
     deliveries_due: BTreeSet<(Timestamp, NoticeId)>,
     pub skills: SkillIndex,
-    online: OnlineIndex,
     footprint: Footprint,
     cold_rows: ColdRows,
 }
@@ -127,8 +133,8 @@ impl World {
             rules,
             markets: Markets::new(),
             next: Counters::default(),
-            agents: IdMap::default(),
-            agent_states: IdMap::default(),
+            agents: AgentTable::default(),
+            presence_ends: BTreeSet::new(),
             inboxes: IdMap::default(),
             owners: IdMap::default(),
             owner_names: HashMap::new(),
@@ -160,11 +166,10 @@ impl World {
             inviting_jobs: IdMap::default(),
             requested_bytes: IdMap::default(),
             invitations: BTreeMap::new(),
-            queued_jobs: BTreeSet::new(),
+            waiting: WaitingJobs::default(),
             timers: BTreeSet::new(),
             deliveries_due: BTreeSet::new(),
             skills: SkillIndex::default(),
-            online: OnlineIndex::default(),
             footprint: Footprint::default(),
             cold_rows: ColdRows::default(),
         };
@@ -185,17 +190,17 @@ impl World {
 
     /// An agent; of one that has left only the small part, see [`Agent::hot_row`].
     pub fn agent(&self, id: AgentId) -> Option<&Arc<Agent>> {
-        self.agents.get(&id)
+        self.agents.row(id)
     }
 
     /// The full row of an agent. For one that has left, only if it was loaded.
     pub fn full_agent(&self, id: AgentId) -> Option<&Arc<Agent>> {
-        let at_hand = self.agents.get(&id).filter(|agent| agent.active);
+        let at_hand = self.agents.row(id).filter(|agent| agent.active);
         at_hand.or_else(|| self.cold_rows.agents.get(&id))
     }
 
     pub fn agent_state(&self, id: AgentId) -> Option<&Arc<AgentState>> {
-        self.agent_states.get(&id)
+        self.agents.state(id)
     }
 
     /// An agent's inbox positions.
@@ -216,9 +221,9 @@ impl World {
         self.owners.values()
     }
 
-    /// Every agent that is or was registered, in no order.
+    /// Every agent that is or was registered, in order of registration.
     pub fn agents(&self) -> impl ExactSizeIterator<Item = &Arc<Agent>> {
-        self.agents.values()
+        self.agents.rows()
     }
 
     /// The agent with that name in that protocol, its own id or an alias.
@@ -332,12 +337,12 @@ impl World {
     }
 
     pub fn agents_of(&self, owner: OwnerId) -> impl Iterator<Item = AgentId> {
-        self.agents_by_owner.get(&owner).into_iter().flatten().copied()
+        self.agents_by_owner.get(&owner).into_iter().flat_map(OwnerAgents::iter)
     }
 
     /// How many agents an owner has, including unregistered ones.
     pub fn agent_count(&self, owner: OwnerId) -> usize {
-        self.agents_by_owner.get(&owner).map_or(0, BTreeSet::len)
+        self.agents_by_owner.get(&owner).map_or(0, OwnerAgents::len)
     }
 
     /// Loads the full row of an agent that has left, for this batch.
