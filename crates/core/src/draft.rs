@@ -296,7 +296,7 @@ impl<'w> Draft<'w> {
     pub fn add_alias(&mut self, protocol: Protocol, name: String, agent: AgentId) {
         let id = self.next.alias;
         self.next.alias = id.next();
-        self.aliases.push(Alias { id, protocol, name, agent });
+        self.aliases.push(Alias { id, protocol, name: name.into(), agent });
     }
 
     pub fn add_event(&mut self, event: Event) {

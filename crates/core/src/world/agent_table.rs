@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::agent::key::Key;
 use crate::agent::{Agent, AgentState};
 use crate::id::AgentId;
 use crate::time::Timestamp;
@@ -17,6 +18,8 @@ const BLOCK: usize = 64;
 pub struct AgentEntry {
     pub row: Option<Arc<Agent>>,
     pub state: Option<Arc<AgentState>>,
+    /// Its first key. Few agents have several.
+    pub key: Option<Arc<Key>>,
     pub listed: Listed,
 }
 

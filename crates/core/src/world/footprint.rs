@@ -364,14 +364,14 @@ pub fn compute_growth(world: &World, changes: &Changes) -> Growth {
     let mut named = BTreeMap::new();
     for alias in &changes.aliases {
         let key = (alias.agent, alias.protocol);
-        let old = named.insert(key, alias.name.as_str());
-        let old = old.or_else(|| world.agent_aliases.get(&key).map(String::as_str));
+        let old = named.insert(key, &*alias.name);
+        let old = old.or_else(|| world.alias_of(alias.agent, alias.protocol));
         growth.release(RowKind::Agents, of(alias.agent), old.map_or(0, alias_bytes));
         growth.add(RowKind::Agents, of(alias.agent), alias_bytes(&alias.name));
     }
     let mut keys = BTreeMap::new();
     for key in changes.keys.values() {
-        let old = keys.insert(key.hash, key).or_else(|| world.keys.get(&key.hash));
+        let old = keys.insert(key.hash, key).or_else(|| world.key(&key.hash));
         if let Some(old) = old {
             growth.release(RowKind::Agents, key_owner(old, of), old.memory_bytes());
         }
@@ -534,7 +534,7 @@ impl World {
             growth.release(RowKind::Answers, RowOwner::Hub, memory.memory_bytes());
         }
         for end in &forgotten.keys {
-            let key = self.key_expiries.get(end).and_then(|hash| self.keys.get(hash));
+            let key = self.key_expiries.get(end).and_then(|hash| self.key(hash));
             if let Some(key) = key.filter(|key| key.id == end.1) {
                 growth.release(RowKind::Agents, key_owner(key, of), key.memory_bytes());
             }
@@ -563,7 +563,11 @@ impl World {
         for ((agent, _), name) in &self.agent_aliases {
             growth.add(RowKind::Agents, of(*agent), alias_bytes(name));
         }
-        for key in self.keys.values() {
+        for agent in self.agents.rows() {
+            let bytes = self.native_alias(agent, agent.home).map_or(0, alias_bytes);
+            growth.add(RowKind::Agents, of(agent.id), bytes);
+        }
+        for key in self.all_keys() {
             growth.add(RowKind::Agents, key_owner(key, of), key.memory_bytes());
         }
         for owner in self.owners.values() {

@@ -15,6 +15,7 @@ pub mod footprint;
 pub mod id_map;
 pub(crate) mod jobs;
 mod key_set;
+mod keys;
 mod owner_failures;
 mod rules;
 pub mod skills;
@@ -23,12 +24,12 @@ pub(crate) mod sorted_merge;
 mod tests;
 mod waiting;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use crate::agent::key::{Holder, Key, KeyHash};
+use crate::agent::key::KeyHash;
 use crate::agent::{Agent, AgentState};
-use crate::alias::{Claim, Digest, Protocol};
+use crate::alias::{Alias, Claim, Digest, Protocol};
 use crate::changes::{Changes, Counters, ExpiredRows};
 use crate::command::Timer;
 use crate::id::*;
@@ -47,6 +48,7 @@ use agents::OwnerAgents;
 use confusables::ConfusableIndex;
 use footprint::Footprint;
 use id_map::IdMap;
+use keys::KeyByHash;
 pub use rules::Rules;
 use skills::SkillIndex;
 use waiting::WaitingJobs;
@@ -66,10 +68,12 @@ pub struct World {
     owner_names: HashMap<String, OwnerId>,
     suspended_owners: BTreeSet<OwnerId>,
     confusables: ConfusableIndex,
-    aliases: HashMap<Protocol, HashMap<String, AgentId>>,
-    agent_aliases: HashMap<(AgentId, Protocol), String>,
-    keys: HashMap<KeyHash, Arc<Key>>,
-    agent_keys: IdMap<AgentId, Vec<KeyHash>>,
+    aliases: HashMap<Protocol, HashMap<Arc<str>, AgentId>>,
+    /// Names of agents other than their native ids.
+    agent_aliases: HashMap<(AgentId, Protocol), Arc<str>>,
+    keys: HashSet<KeyByHash>,
+    /// Keys of agents besides their first.
+    further_keys: IdMap<AgentId, Vec<KeyHash>>,
     /// Expiry times of keys that expire.
     key_expiries: BTreeMap<(Timestamp, KeyId), KeyHash>,
     jobs: IdMap<JobId, Arc<Job>>,
@@ -142,8 +146,8 @@ impl World {
             confusables: ConfusableIndex::default(),
             aliases: HashMap::new(),
             agent_aliases: HashMap::new(),
-            keys: HashMap::new(),
-            agent_keys: IdMap::default(),
+            keys: HashSet::new(),
+            further_keys: IdMap::default(),
             key_expiries: BTreeMap::new(),
             jobs: IdMap::default(),
             job_uuids: IdMap::default(),
@@ -238,21 +242,30 @@ impl World {
 
     /// An agent's name in a protocol.
     pub fn alias_of(&self, agent: AgentId, protocol: Protocol) -> Option<&str> {
-        self.agent_aliases.get(&(agent, protocol)).map(String::as_str)
+        let given = self.agent_aliases.get(&(agent, protocol)).map(|name| &**name);
+        given.or_else(|| self.native_alias(self.agents.row(agent)?, protocol))
     }
 
-    pub fn key(&self, hash: &KeyHash) -> Option<&Arc<Key>> {
-        self.keys.get(hash)
+    /// An agent's native id, if that is its name in the protocol.
+    fn native_alias<'a>(&self, agent: &'a Agent, protocol: Protocol) -> Option<&'a str> {
+        let native = agent.native_id.as_str();
+        let is_name = agent.home == protocol
+            && !self.agent_aliases.contains_key(&(agent.id, protocol))
+            && self.agent_by_alias(protocol, native) == Some(agent.id);
+        is_name.then_some(native)
     }
 
-    /// All keys of operators, in no order. An expired one is removed soon after.
-    pub fn operator_keys(&self) -> impl Iterator<Item = &Arc<Key>> {
-        self.keys.values().filter(|key| key.holder == Holder::Operator)
-    }
-
-    /// All keys of an agent. An expired one is removed soon after.
-    pub fn keys_of(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Key>> {
-        self.agent_keys.get(&agent).into_iter().flatten().filter_map(|hash| self.keys.get(hash))
+    fn set_alias(&mut self, alias: &Alias) {
+        let key = (alias.agent, alias.protocol);
+        let names = self.aliases.entry(alias.protocol).or_default();
+        names.insert(alias.name.clone(), alias.agent);
+        let is_native =
+            |agent: &Arc<Agent>| agent.home == alias.protocol && *agent.native_id == *alias.name;
+        if self.agents.row(alias.agent).is_some_and(is_native) {
+            self.agent_aliases.remove(&key);
+        } else {
+            self.agent_aliases.insert(key, alias.name.clone());
+        }
     }
 
     pub fn transfer(&self, id: TransferId) -> Option<&Arc<Transfer>> {
@@ -393,17 +406,13 @@ impl World {
         for owner in changes.owners.values() {
             self.set_owner(owner.clone());
         }
-        for alias in &changes.aliases {
-            let names = self.aliases.entry(alias.protocol).or_default();
-            names.insert(alias.name.clone(), alias.agent);
-            self.agent_aliases.insert((alias.agent, alias.protocol), alias.name.clone());
-        }
         for key in changes.keys.values() {
             self.set_key(key.clone());
         }
         for (id, agent) in &changes.agents {
             self.set_agent(agent.clone(), changes.agent_states.get(id).cloned());
         }
+        changes.aliases.iter().for_each(|alias| self.set_alias(alias));
         for agent_state in changes.agent_states.values() {
             self.set_agent_state(agent_state.clone());
         }
@@ -454,39 +463,6 @@ impl World {
                 false => self.suspended_owners.remove(&id),
             };
             self.reindex_agents_of(id);
-        }
-    }
-
-    fn set_key(&mut self, key: Arc<Key>) {
-        if let Holder::Agent(agent) = key.holder {
-            let known = self.agent_keys.entry(agent).or_default();
-            if !known.contains(&key.hash) {
-                known.push(key.hash);
-            }
-        }
-        if let Some(until) = key.valid_until {
-            self.key_expiries.insert((until, key.id), key.hash);
-        }
-        let before = self.keys.insert(key.hash, key.clone());
-        if let Some(until) = before.filter(|old| old.id == key.id).and_then(|old| old.valid_until)
-            && key.valid_until != Some(until)
-        {
-            self.key_expiries.remove(&(until, key.id));
-        }
-    }
-
-    fn drop_key(&mut self, end: (Timestamp, KeyId)) {
-        let Some(hash) = self.key_expiries.remove(&end) else { return };
-        // If the same key was issued again, that has a row of its own.
-        let Some(key) = self.keys.get(&hash).filter(|key| key.id == end.1).cloned() else { return };
-        self.keys.remove(&hash);
-        if let Holder::Agent(agent) = key.holder
-            && let Some(known) = self.agent_keys.get_mut(&agent)
-        {
-            known.retain(|one| *one != hash);
-            if known.is_empty() {
-                self.agent_keys.remove(&agent);
-            }
         }
     }
 
