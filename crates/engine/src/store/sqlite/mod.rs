@@ -15,6 +15,7 @@ pub(crate) mod row;
 #[cfg(feature = "testkit")]
 pub mod row_probe;
 pub(crate) mod schema;
+mod table_loader;
 #[cfg(test)]
 mod tests;
 mod wal;
