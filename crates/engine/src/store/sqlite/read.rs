@@ -8,6 +8,7 @@ use rialto_core::agent::key::Key as Credential;
 use rialto_core::agent::{Agent, AgentState};
 use rialto_core::alias::Alias;
 use rialto_core::changes::{Changes, Counters};
+use rialto_core::id::AgentId;
 use rialto_core::idempotency::{IdempotencyEntry, IdempotencyRecord};
 use rialto_core::job::Job;
 use rialto_core::job::select::Rotation;
@@ -18,7 +19,7 @@ use rusqlite::{Connection, params};
 use serde::de::DeserializeOwned;
 
 use super::claims::{self, UnindexedClaims};
-use super::inboxes::{self, UnwrittenInboxes};
+use super::inboxes;
 use super::notices;
 use super::row::{load_by_id, read_row, read_rows, sql_id};
 use super::store_error;
@@ -26,8 +27,8 @@ use super::table_loader::load_table;
 use super::write::COUNTERS_STATE;
 use crate::store::{PageQuery, Row, RowKey, StoreError};
 
-/// Every row that must be in memory, and which inboxes are not written yet.
-pub fn load_hot_rows(db: &Connection) -> Result<(Changes, UnwrittenInboxes), StoreError> {
+/// Every row that must be in memory, and the inboxes whose rows lag behind the notices.
+pub fn load_hot_rows(db: &Connection) -> Result<(Changes, BTreeMap<AgentId, Inbox>), StoreError> {
     let written = load_table(db, "mailboxes", |inbox: Inbox| (inbox.agent, inbox))?;
     let (inboxes, behind) = inboxes::load_inboxes(db, written.into_iter().collect())?;
     let rotations = db.prepare_cached("SELECT skill, body, crc FROM turns").map_err(store_error)?;
