@@ -19,30 +19,30 @@ pub enum Answer {
     /// Done, with nothing to return.
     Done,
     Agent {
-        #[serde(with = "crate::encoding::json_text")]
+        #[serde(with = "crate::encoding::named_fields")]
         agent: Arc<Agent>,
-        #[serde(with = "crate::encoding::json_text")]
+        #[serde(with = "crate::encoding::named_fields")]
         state: Arc<AgentState>,
         new: bool,
         /// Whether the agent had been unlisted and is listed again.
         returned: bool,
     },
     Account {
-        #[serde(with = "crate::encoding::json_text")]
+        #[serde(with = "crate::encoding::named_fields")]
         owner: Arc<Owner>,
         granted: Credits,
     },
     Transfer {
-        #[serde(with = "crate::encoding::json_text")]
+        #[serde(with = "crate::encoding::named_fields")]
         transfer: Arc<Transfer>,
         repeated: bool,
     },
     Job {
-        #[serde(with = "crate::encoding::json_text")]
+        #[serde(with = "crate::encoding::named_fields")]
         job: Arc<Job>,
         repeated: bool,
     },
-    Jobs(#[serde(with = "crate::encoding::json_text")] Vec<Arc<Job>>),
+    Jobs(#[serde(with = "crate::encoding::named_fields")] Vec<Arc<Job>>),
     /// How far an inbox is acknowledged.
     Position(u64),
     /// A signed order was executed, now or earlier: its signer, its job, and the job's state at

@@ -28,51 +28,38 @@ use crate::time::Timestamp;
 /// A batch of changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    #[serde(with = "crate::encoding::json_text")]
+    #[serde(with = "crate::encoding::named_fields")]
     pub agents: BTreeMap<AgentId, Arc<Agent>>,
-    #[serde(with = "crate::encoding::json_text")]
+    #[serde(with = "crate::encoding::named_fields")]
     pub agent_states: BTreeMap<AgentId, Arc<AgentState>>,
-    #[serde(with = "crate::encoding::json_text")]
     pub inboxes: BTreeMap<AgentId, Inbox>,
     /// Inboxes that changed in a way that cannot be rebuilt from notices, so their rows must be
     /// written.
     pub inboxes_to_persist: BTreeSet<AgentId>,
-    #[serde(with = "crate::encoding::json_text")]
+    #[serde(with = "crate::encoding::named_fields")]
     pub owners: BTreeMap<OwnerId, Arc<Owner>>,
-    #[serde(with = "crate::encoding::json_text")]
+    #[serde(with = "crate::encoding::named_fields")]
     pub jobs: BTreeMap<JobId, Arc<Job>>,
-    #[serde(with = "crate::encoding::json_text")]
     pub keys: BTreeMap<KeyId, Arc<Key>>,
-    #[serde(with = "crate::encoding::json_text")]
     pub rotations: BTreeMap<String, Arc<Rotation>>,
     /// `None` once the delivery succeeded.
-    #[serde(with = "crate::encoding::json_text")]
     pub deliveries: BTreeMap<NoticeId, Option<Arc<Delivery>>>,
     /// Saved answers as the store keeps them.
-    #[serde(with = "crate::encoding::json_text")]
     pub idempotency_records: BTreeMap<AnswerId, Arc<IdempotencyRecord>>,
     /// The same as the world holds them. A start reads only these.
-    #[serde(with = "crate::encoding::json_text")]
     pub idempotency_entries: BTreeMap<AnswerId, Arc<IdempotencyEntry>>,
-    #[serde(with = "crate::encoding::json_text")]
     pub aliases: Vec<Alias>,
-    #[serde(with = "crate::encoding::json_text")]
     pub claims: Vec<Claim>,
-    #[serde(with = "crate::encoding::json_text")]
     pub entries: Vec<Entry>,
-    #[serde(with = "crate::encoding::json_text")]
     pub transfers: Vec<Arc<Transfer>>,
-    #[serde(with = "crate::encoding::json_text")]
     pub notices: Vec<Arc<Notice>>,
-    #[serde(with = "crate::encoding::json_text")]
-    pub completed_deliveries: Vec<CompletedDelivery>,
-    #[serde(with = "crate::encoding::json_text")]
+    pub completed_deliveries: BTreeMap<NoticeId, CompletedDelivery>,
+    #[serde(with = "crate::encoding::named_fields")]
     pub outcomes: Vec<Outcome>,
-    #[serde(with = "crate::encoding::json_text")]
+    #[serde(with = "crate::encoding::named_fields")]
     pub history_lines: Vec<Arc<HistoryLine>>,
-    #[serde(with = "crate::encoding::json_text")]
+    #[serde(with = "crate::encoding::named_fields")]
     pub market_records: Vec<Arc<MarketRecord>>,
-    #[serde(with = "crate::encoding::json_text")]
     pub next: Option<Counters>,
 }
 
@@ -151,7 +138,7 @@ impl Default for Counters {
 }
 
 /// Expired rows to remove.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpiredRows {
     /// Saved answers past their retention time.
     pub answers: Vec<AnswerId>,

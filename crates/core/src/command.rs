@@ -282,9 +282,9 @@ pub struct Registration {
     pub name: String,
     pub endpoint: Option<String>,
     pub liveness: Liveness,
-    #[serde(with = "crate::encoding::json_text")]
+    #[serde(with = "crate::encoding::named_fields")]
     pub skills: Vec<Skill>,
-    #[serde(with = "crate::encoding::json_text")]
+    #[serde(with = "crate::encoding::named_fields")]
     pub terms: Terms,
     /// Its status, if it reports one.
     pub status: Option<AgentStatusUpdate>,
@@ -341,7 +341,7 @@ pub struct MessageIdentity {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfileUpdate {
     pub name: Option<String>,
-    #[serde(with = "crate::encoding::json_text")]
+    #[serde(with = "crate::encoding::named_fields")]
     pub skills: Option<Vec<Skill>>,
     pub endpoint: Option<String>,
     pub availability: Option<Availability>,

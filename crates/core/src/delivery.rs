@@ -144,7 +144,9 @@ mod tests {
             report: None,
         };
         let arrivals = scene.run_with_changes(done).unwrap().0.completed_deliveries;
-        let [arrival] = arrivals.as_slice() else { panic!("one delivery, not {arrivals:?}") };
+        let [arrival] = arrivals.values().collect::<Vec<_>>()[..] else {
+            panic!("one delivery, not {arrivals:?}")
+        };
         assert_eq!((arrival.notice, arrival.attempts), (notice, 1));
         assert_eq!(arrival.url, "https://ada.example");
         assert!(scene.world.delivery(notice).is_none());

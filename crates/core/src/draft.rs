@@ -47,7 +47,7 @@ pub struct Draft<'w> {
     pub(crate) entries: Vec<Entry>,
     transfers: Vec<Arc<Transfer>>,
     notices: Vec<Arc<Notice>>,
-    completed_deliveries: Vec<CompletedDelivery>,
+    completed_deliveries: BTreeMap<NoticeId, CompletedDelivery>,
     outcomes: Vec<Outcome>,
     events: Vec<Event>,
     market_records: Vec<Arc<MarketRecord>>,
@@ -87,7 +87,7 @@ impl<'w> Draft<'w> {
             entries: Vec::new(),
             transfers: Vec::new(),
             notices: Vec::new(),
-            completed_deliveries: Vec::new(),
+            completed_deliveries: BTreeMap::new(),
             outcomes: Vec::new(),
             events: Vec::new(),
             market_records: Vec::new(),
@@ -257,7 +257,7 @@ impl<'w> Draft<'w> {
     }
 
     pub fn add_completed_delivery(&mut self, arrival: CompletedDelivery) {
-        self.completed_deliveries.push(arrival);
+        self.completed_deliveries.insert(arrival.notice, arrival);
     }
 
     /// The owner, for changing.

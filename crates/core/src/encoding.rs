@@ -1,9 +1,9 @@
-//! The binary encoding of what travels between nodes: envelopes to the node that decides, and what
-//! it decided back.
+//! The binary encoding of what is appended to the log and of what travels between nodes: envelopes
+//! to the node that decides, and the batches that it decided.
 //!
 //! A version byte, then [postcard](https://docs.rs/postcard). Postcard has no field names, so every
-//! field is always written. Rows omit fields that are empty; they stay JSON inside, as the store
-//! keeps them, and may get optional fields within one version.
+//! field is always written. Rows that omit empty fields are MessagePack with field names inside, and
+//! may get optional fields within one version.
 
 #[cfg(test)]
 mod random_value;
@@ -14,13 +14,13 @@ use serde::de::DeserializeOwned;
 use serde::{Serialize, de};
 
 use crate::answer::Answer;
-use crate::changes::Changes;
+use crate::changes::{Changes, ExpiredRows};
 use crate::command::Command;
 use crate::envelope::Envelope;
 use crate::refusal::Refusal;
 
 /// The version that is written, and the only one that is read.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// The most bytes of one value: far more than one command holds or changes.
 pub const ENCODED_BYTES_MAX: usize = 256 << 20;
@@ -48,10 +48,28 @@ impl Encodable for Command {}
 impl Encodable for Answer {}
 impl Encodable for Refusal {}
 impl Encodable for Changes {}
+/// A batch, as `encode_batch` writes it.
+impl Encodable for (Changes, ExpiredRows) {}
 
 /// Encodes a value.
 pub fn encode<T: Encodable>(value: &T) -> Result<Vec<u8>, EncodingError> {
     let bytes = postcard::to_extend(value, vec![VERSION])
+        .map_err(|error| EncodingError::Malformed(error.to_string()))?;
+    if bytes.len() > ENCODED_BYTES_MAX {
+        return Err(EncodingError::TooLong);
+    }
+    Ok(bytes)
+}
+
+/// Encodes a batch, the content of one record of the log, into an empty buffer.
+pub fn encode_batch(
+    changes: &Changes,
+    expired: &ExpiredRows,
+    buffer: Vec<u8>,
+) -> Result<Vec<u8>, EncodingError> {
+    let mut buffer = buffer;
+    buffer.push(VERSION);
+    let bytes = postcard::to_extend(&(changes, expired), buffer)
         .map_err(|error| EncodingError::Malformed(error.to_string()))?;
     if bytes.len() > ENCODED_BYTES_MAX {
         return Err(EncodingError::TooLong);
@@ -76,8 +94,9 @@ pub fn decode<T: Encodable>(bytes: &[u8]) -> Result<T, EncodingError> {
     Ok(value)
 }
 
-/// A field that is JSON text in the encoding. In JSON itself it is written as it is.
-pub(crate) mod json_text {
+/// A field whose rows omit what is empty: MessagePack with field names in the encoding, so that rows
+/// may get optional fields within one version. In JSON it is written as it is.
+pub(crate) mod named_fields {
     use serde::ser::Error as _;
     use serde::{Deserialize, Deserializer, Serializer};
 
@@ -87,8 +106,8 @@ pub(crate) mod json_text {
         if out.is_human_readable() {
             return value.serialize(out);
         }
-        let text = serde_json::to_string(value).map_err(S::Error::custom)?;
-        out.serialize_str(&text)
+        let bytes = rmp_serde::to_vec_named(value).map_err(S::Error::custom)?;
+        out.serialize_bytes(&bytes)
     }
 
     pub fn deserialize<'de, T: DeserializeOwned, D: Deserializer<'de>>(
@@ -97,7 +116,7 @@ pub(crate) mod json_text {
         if input.is_human_readable() {
             return T::deserialize(input);
         }
-        let text = <&str>::deserialize(input)?;
-        serde_json::from_str(text).map_err(D::Error::custom)
+        let bytes = <&[u8]>::deserialize(input)?;
+        rmp_serde::from_slice(bytes).map_err(D::Error::custom)
     }
 }

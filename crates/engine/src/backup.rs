@@ -16,6 +16,7 @@ use crate::offline;
 use crate::permissions;
 use crate::secret::{self, HubSecret, SecretError};
 use crate::store::StoreError;
+use crate::store::log::log_paths;
 use crate::store::sqlite::backup::{self, BackupMarker};
 use crate::store::sqlite::{DB_FILE, check_wal_of_stopped_hub, is_in_use};
 
@@ -74,7 +75,7 @@ pub fn create_backup(dir: &Path, to: &Path, now: Timestamp) -> Result<CopySummar
     let draft = StagingDir::create_beside(to)?;
     let copy = draft.0.join(DB_FILE);
     create_private_file(&copy)?;
-    let mark = backup::copy_store(&path, &copy, now, from)?;
+    let mark = backup::copy_store(dir, &copy, now, from)?;
     let report = audit_copy(&copy)?;
     let bytes = publish_file(&copy, to)?;
     Ok(CopySummary { epoch: mark.epoch, bytes, report })
@@ -111,8 +112,9 @@ pub fn restore_backup(
     if !from.is_file() {
         return Err(BackupError::Missing(from.to_owned()));
     }
-    for name in [DB_FILE.to_owned(), format!("{DB_FILE}-wal")] {
-        require_absent(&dir.join(name))?;
+    let [first, second] = log_paths(dir);
+    for path in [dir.join(DB_FILE), dir.join(format!("{DB_FILE}-wal")), first, second] {
+        require_absent(&path)?;
     }
     let own_key = dir.join(secret::FILE_NAME);
     match *secret {
@@ -292,7 +294,7 @@ mod tests {
         assert_eq!(begun[0].events, [Event::HubRestored { epoch: 2 }]);
         let mut store = SqliteStore::open(&dir).expect("a hub may use it");
         let mut world = rialto_core::world::World::new(Default::default());
-        world.apply(&store.load_hot_rows().unwrap());
+        store.load_world(&mut world).unwrap();
         assert_eq!(world.next.job, script.world.next.job);
         assert_eq!(world.live_jobs().count(), 1);
         let left: Vec<_> = fs::read_dir(new.path()).unwrap().collect();

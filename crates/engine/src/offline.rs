@@ -18,7 +18,7 @@ pub fn run_command(dir: &Path, command: Command, now: Timestamp) -> Result<World
     }
     let mut store = SqliteStore::open(dir)?;
     let mut world = World::new(Rules::default());
-    world.apply(&store.load_hot_rows()?);
+    store.load_world(&mut world)?;
     // A clock that was set back must not repeat times that are already stored.
     let now = now.max(world.next.at);
     let (changes, _) = rialto_core::decide(&world, command, now)

@@ -85,7 +85,7 @@ impl Mail {
                 *presented = (*up_to).min(head(*agent)).max(*presented);
             }
             _ => {
-                for arrival in &changes.completed_deliveries {
+                for arrival in changes.completed_deliveries.values() {
                     let notice = scene.store.rows.notices.iter().find(|n| n.id == arrival.notice);
                     let notice = notice.expect("every delivery has a notice");
                     // Only a message counts as read when it is delivered.

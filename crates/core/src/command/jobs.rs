@@ -27,11 +27,11 @@ pub struct OpenJob {
     pub budget: Credits,
     /// The price step of the requester's protocol.
     pub price_step: PriceStep,
-    #[serde(with = "crate::encoding::json_text")]
+    #[serde(with = "crate::encoding::named_fields")]
     pub selection: Selection,
     /// Agents that cannot use the input, and why.
     pub unfit_agents: Vec<UnfitAgent>,
-    #[serde(with = "crate::encoding::json_text")]
+    #[serde(with = "crate::encoding::named_fields")]
     pub policy: Policy,
     pub deadline: Timestamp,
     pub lease: Millis,

@@ -71,9 +71,10 @@ impl Store {
         rows.idempotency_entries = rows.idempotency_records.values().map(remembered).collect();
         rows.deliveries.values_mut().flatten().for_each(reread);
         rows.transfers.iter_mut().for_each(reread);
+        // A start reads no history.
+        rows.history_lines.clear();
         let mut world = World::new(rules);
-        world.apply(&rows);
-        world.drop_cold_rows();
+        world.restore(&rows);
         world
     }
 }

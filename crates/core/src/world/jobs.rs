@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 impl World {
     /// A live job, or a finished one that was loaded.
     pub fn job(&self, id: JobId) -> Option<&Arc<Job>> {
-        self.jobs.get(&id).or_else(|| self.cold_rows.jobs.get(&id))
+        self.jobs.get(&id).or_else(|| self.cold_row(|rows| rows.jobs.get(&id)))
     }
 
     /// A live job by its public id.
@@ -130,7 +130,6 @@ impl World {
         if let Some(old) = &old {
             self.unindex_state(old);
         }
-        self.record_start(old.as_deref(), &job);
         match (old.is_some(), job.state.is_final()) {
             (false, false) => self.index_identity(&job),
             (true, true) => self.unindex_identity(&job),
@@ -145,35 +144,29 @@ impl World {
         self.jobs.insert(job.id, job);
     }
 
-    /// Records a new assignment of an agent with a start limit.
-    fn record_start(&mut self, old: Option<&Job>, job: &Job) {
-        let Some(turn) = job.assignment.filter(|_| old.is_none_or(|old| old.epoch < job.epoch))
-        else {
-            return;
-        };
-        let limit = self
-            .agents
-            .get(&turn.worker)
-            .and_then(|agent| agent.terms.capacity.max_starts_per_minute);
-        let Some(limit) = limit else { return };
-        let begun = self.start_times.entry(turn.worker).or_default();
-        // A batch comes in order of its jobs, not of their start times.
-        begun.insert(begun.partition_point(|at| *at <= turn.since), turn.since);
-        // Entries beyond the limit never matter.
-        while begun.len() > limit as usize {
-            begun.pop_front();
+    /// Records the assignments of a batch. If a job had two of them in the batch, its row only shows
+    /// the later one, so they are taken from the history.
+    pub(super) fn record_starts(&mut self, changes: &Changes) {
+        for line in &changes.history_lines {
+            for event in &line.events {
+                if let Event::JobAssigned { worker, .. } = event {
+                    self.record_start(*worker, line.at);
+                }
+            }
         }
     }
 
-    /// Copies start times from a world that saw these changes one by one: if a job had two
-    /// assignments in a batch, its row only shows the later one.
-    pub fn copy_start_times(&mut self, other: &Self, changes: &Changes) {
-        for event in changes.history_lines.iter().flat_map(|line| &line.events) {
-            let Event::JobAssigned { worker, .. } = event else { continue };
-            match other.start_times.get(worker) {
-                Some(begun) => drop(self.start_times.insert(*worker, begun.clone())),
-                None => drop(self.start_times.remove(worker)),
-            }
+    /// Records an assignment of an agent with a start limit.
+    pub(super) fn record_start(&mut self, worker: AgentId, since: Timestamp) {
+        let agent = self.agents.get(&worker);
+        let limit = agent.and_then(|agent| agent.terms.capacity.max_starts_per_minute);
+        let Some(limit) = limit else { return };
+        let starts = self.start_times.entry(worker).or_default();
+        // Rows come in order of their jobs, not of their start times.
+        starts.insert(starts.partition_point(|at| *at <= since), since);
+        // Entries beyond the limit never matter.
+        while starts.len() > limit as usize {
+            starts.pop_front();
         }
     }
 

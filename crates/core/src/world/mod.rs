@@ -104,12 +104,14 @@ pub struct World {
     online: OnlineIndex,
     footprint: Footprint,
     cold_rows: ColdRows,
+    /// Those of the batch before, which the store may not show yet.
+    earlier_cold_rows: ColdRows,
 }
 
 /// Cold rows of each kind for which capacity is kept between batches.
 const COLD_ROWS_CAPACITY_MAX: usize = 8_192;
 
-/// Rows in memory only for the current batch.
+/// Rows in memory only for one batch.
 #[derive(Clone, Default)]
 struct ColdRows {
     /// Agents that have left, with the parts that are otherwise on disk only.
@@ -167,6 +169,7 @@ impl World {
             online: OnlineIndex::default(),
             footprint: Footprint::default(),
             cold_rows: ColdRows::default(),
+            earlier_cold_rows: ColdRows::default(),
         };
         world.set_owner(Arc::new(Owner {
             id: Owner::ISSUANCE,
@@ -191,7 +194,7 @@ impl World {
     /// The full row of an agent. For one that has left, only if it was loaded.
     pub fn full_agent(&self, id: AgentId) -> Option<&Arc<Agent>> {
         let at_hand = self.agents.get(&id).filter(|agent| agent.active);
-        at_hand.or_else(|| self.cold_rows.agents.get(&id))
+        at_hand.or_else(|| self.cold_row(|rows| rows.agents.get(&id)))
     }
 
     pub fn agent_state(&self, id: AgentId) -> Option<&Arc<AgentState>> {
@@ -251,17 +254,22 @@ impl World {
     }
 
     pub fn transfer(&self, id: TransferId) -> Option<&Arc<Transfer>> {
-        self.cold_rows.transfers.get(&id)
+        self.cold_row(|rows| rows.transfers.get(&id))
     }
 
     /// A claim that was loaded; see `has_loaded_claim`.
     pub fn claim(&self, digest: Digest) -> Option<Claim> {
-        self.cold_rows.claims.get(&digest).copied().flatten()
+        self.cold_row(|rows| rows.claims.get(&digest)).copied().flatten()
     }
 
-    /// Whether the store was asked about this id in this batch.
+    /// Whether the store was asked about this id in this batch or the one before.
     pub fn has_loaded_claim(&self, digest: Digest) -> bool {
-        self.cold_rows.claims.contains_key(&digest)
+        self.cold_row(|rows| rows.claims.get(&digest)).is_some()
+    }
+
+    /// A cold row in its newest version.
+    fn cold_row<'w, R>(&'w self, get: impl Fn(&'w ColdRows) -> Option<&'w R>) -> Option<&'w R> {
+        get(&self.cold_rows).or_else(|| get(&self.earlier_cold_rows))
     }
 
     pub fn rotation(&self, skill: &str) -> Option<&Arc<Rotation>> {
@@ -360,12 +368,34 @@ impl World {
         self.cold_rows.claims.insert(digest, claim);
     }
 
-    /// Drops the cold rows at the end of a batch.
+    /// Begins the next batch while the current one is being committed. Its cold rows are kept for
+    /// one batch more: until it is committed, the store does not have what it changed.
+    pub fn begin_batch(&mut self) {
+        std::mem::swap(&mut self.cold_rows, &mut self.earlier_cold_rows);
+        self.cold_rows.clear();
+    }
+
+    /// Drops the cold rows when nothing is being committed.
     pub fn drop_cold_rows(&mut self) {
-        clear_rows(&mut self.cold_rows.agents);
-        clear_rows(&mut self.cold_rows.jobs);
-        clear_rows(&mut self.cold_rows.claims);
-        clear_rows(&mut self.cold_rows.transfers);
+        self.cold_rows.clear();
+        self.earlier_cold_rows.clear();
+    }
+
+    /// Fills an empty world with every hot row of a store.
+    pub fn restore(&mut self, rows: &Changes) {
+        self.apply_batch(rows);
+        for turn in rows.jobs.values().filter_map(|job| job.assignment.as_ref()) {
+            self.record_start(turn.worker, turn.since);
+        }
+        self.drop_cold_rows();
+    }
+
+    /// Applies one batch of the log. Every copy of the world is made this way: the published one,
+    /// that of a start, and that of another node.
+    pub fn replay(&mut self, changes: &Changes, expired: &ExpiredRows) {
+        self.apply_batch(changes);
+        self.remove_expired(expired);
+        self.drop_cold_rows();
     }
 
     /// Applies the changes of one command, so that later ones of the same batch see them.
@@ -406,6 +436,7 @@ impl World {
         for job in changes.jobs.values() {
             self.set_job(job.clone());
         }
+        self.record_starts(changes);
         for (skill, turn) in &changes.rotations {
             match self.rotations.get_mut(skill) {
                 Some(known) => *known = turn.clone(),
@@ -526,6 +557,15 @@ impl World {
             }
             self.deliveries.insert(id, push);
         }
+    }
+}
+
+impl ColdRows {
+    fn clear(&mut self) {
+        clear_rows(&mut self.agents);
+        clear_rows(&mut self.jobs);
+        clear_rows(&mut self.transfers);
+        clear_rows(&mut self.claims);
     }
 }
 

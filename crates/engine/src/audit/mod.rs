@@ -1,7 +1,8 @@
 //! The audit: an offline check of every invariant that can be recomputed.
 //!
-//! It reads one snapshot of the file and never writes to it, so a running hub does not disturb it,
-//! and a killed one leaves everything it needs. Balances, scores, positions and states are
+//! It reads one snapshot of the database and the log, and never writes to them, so a running hub
+//! does not disturb it, and a killed one leaves everything it needs. If the database lacks batches
+//! of the log, they are added to a temporary copy. Balances, scores, positions and states are
 //! recomputed from the rows alone and compared with what the rows say.
 
 mod claims;
@@ -22,6 +23,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 
 use crate::store::StoreError;
+use crate::store::sqlite::snapshot::StoreSnapshot;
 use crate::store::sqlite::{DB_FILE, check_wal_of_stopped_hub, schema, store_error};
 use tables::TableReader;
 
@@ -85,18 +87,31 @@ pub fn audit_dir(dir: &Path) -> Result<Report, StoreError> {
         return Err(StoreError::Missing(dir.display().to_string()));
     }
     check_wal_of_stopped_hub(dir)?;
-    audit_file(&path)
+    let snapshot = StoreSnapshot::open(dir)?;
+    if snapshot.is_complete() {
+        return audit(&snapshot.db);
+    }
+    // An empty name is a temporary file that SQLite deletes when it is closed.
+    let mut copy = Connection::open("").map_err(store_error)?;
+    copy.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
+        .map_err(store_error)?;
+    snapshot.copy_to(&mut copy)?;
+    audit(&copy)
 }
 
-/// Audits one file, of a data directory or of a backup.
+/// Audits one file that no log belongs to: of a backup, or of a hub that was stopped.
 pub fn audit_file(path: &Path) -> Result<Report, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags).map_err(store_error)?;
-    // Everything is read from one snapshot, whatever a hub does meanwhile.
+    // Everything is read from one snapshot.
     db.execute_batch("BEGIN").map_err(store_error)?;
     schema::check_version(&db)?;
-    let file = check_file(&db)?;
-    let mut rows = TableReader::new(&db)?;
+    audit(&db)
+}
+
+fn audit(db: &Connection) -> Result<Report, StoreError> {
+    let file = check_file(db)?;
+    let mut rows = TableReader::new(db)?;
     let (people, keys, aliases) = registrations::load(&mut rows)?;
     let mut claims = claims::check(&mut rows)?;
     let books = ledger::check(&mut rows, &people)?;

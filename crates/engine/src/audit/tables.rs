@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::Check;
 use crate::store::StoreError;
-use crate::store::sqlite::{claims, notices, read, row, store_error};
+use crate::store::sqlite::{checkpoint, claims, notices, read, row, store_error};
 
 /// Reads the tables, and collects the checks that apply to every row.
 pub struct TableReader<'d> {
@@ -41,6 +41,15 @@ impl<'d> TableReader<'d> {
             }
             Err(error) => return Err(error),
         };
+        for state in
+            [checkpoint::read_log_state(db).map(drop), checkpoint::read_place(db).map(drop)]
+        {
+            match state {
+                Ok(()) => checksums.rows += 1,
+                Err(StoreError::Corrupt(why)) => checksums.add_breach(|| why),
+                Err(error) => return Err(error),
+            }
+        }
         if next.is_none() {
             let lines = "SELECT EXISTS (SELECT 1 FROM lines)";
             let used: bool = db.query_row(lines, [], |row| row.get(0)).map_err(store_error)?;

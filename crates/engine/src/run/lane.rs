@@ -1,8 +1,10 @@
-//! The commit lane: one thread that owns the store and decides commands one after the other.
+//! The commit lane: one thread that decides commands one after the other.
 //!
-//! It takes the queued commands, decides each on a world that includes the earlier ones, commits
-//! once, publishes, and only then replies. A batch that cannot be committed leaves no trace: the
-//! working world is copied again from the published one.
+//! It takes the queued commands and decides each on a world that includes the earlier ones. A batch
+//! of them is appended to the log, then published, and only then answered. While a batch is being
+//! synced, the lane decides the next one on top of it. A batch that cannot be appended leaves no
+//! trace, and takes with it what was decided on top of it: the working world is copied again from
+//! the published one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,8 +25,10 @@ use rialto_core::world::World;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::event_log;
+use super::log_thread::{Appended, LogThread};
 use super::timers::Timers;
 use super::{CommandRequest, Failure, Inner, LaneMessage, LaneReply};
+use crate::store::log::Place;
 use crate::store::{Row, RowKey, Store, StoreError};
 
 /// Commands decided before a commit.
@@ -45,60 +49,192 @@ pub struct Lane {
     /// When the lane must be woken without a command.
     pub next_due: watch::Sender<Option<Timestamp>>,
     pub timers: Timers,
+    /// Appends beside the lane. Without it the lane appends itself.
+    pub log_thread: Option<LogThread>,
+    /// What is decided and not handed to the log yet.
+    pub batch: Option<Batch>,
+    /// Whether no caller waited for the newest batch.
+    pub is_idle: bool,
+    pub is_stopped: bool,
 }
 
-/// One batch in preparation.
-#[derive(Default)]
-struct Batch {
-    changes: Changes,
-    expired: ExpiredRows,
+/// What the queue had for the lane.
+enum Received {
+    Message(LaneMessage),
+    /// There is no message, but something else to do.
+    Nothing,
+    /// All handles are dropped.
+    Closed,
+}
+
+/// The commands that are committed together.
+pub struct Batch {
+    /// The time at which all of them are decided.
+    now: Timestamp,
+    pub(super) changes: Changes,
+    pub(super) expired: ExpiredRows,
     replies: Vec<(Reply, Result<LaneReply, Failure>)>,
     last_seen: Vec<(AgentId, Timestamp)>,
     presented: Vec<(AgentId, u64)>,
+    messages: usize,
     stop: bool,
+}
+
+impl Batch {
+    fn takes_more(&self) -> bool {
+        self.messages < BATCH_MAX && !self.stop
+    }
+
+    /// Whether there is nothing to append. Inbox positions that were only presented may be lost.
+    fn needs_no_record(&self) -> bool {
+        self.changes.is_empty() && self.expired.is_empty()
+    }
 }
 
 impl Lane {
     /// Runs until it is stopped, until the last handle is dropped, or until the store fails.
     pub fn run(mut self) {
-        let mut idle = true;
-        while let Some(first) = self.next_message(idle) {
-            match self.run_batch(first) {
-                Some(quiet) => idle = quiet,
-                None => return,
+        while !self.is_stopped {
+            if self.log_thread.as_ref().is_some_and(LogThread::has_result) {
+                self.finish_append();
+                continue;
+            }
+            match self.receive() {
+                Received::Message(message) => self.handle_message(message),
+                Received::Nothing if self.is_appending() => self.finish_append(),
+                Received::Nothing => self.append_batch(),
+                Received::Closed => self.open_batch().stop = true,
             }
         }
     }
 
-    /// Runs one batch of the queue. Returns whether no caller waited for it, or `None` if it was
-    /// the last.
-    pub fn run_batch(&mut self, first: LaneMessage) -> Option<bool> {
-        let mut batch = Batch::default();
+    /// Fires what is due and runs the whole queue as one batch. Returns whether the lane goes on.
+    #[cfg(any(test, feature = "testkit"))]
+    pub fn run_batch(&mut self) -> bool {
+        self.handle_message(LaneMessage::Wake);
+        while self.open_batch().takes_more()
+            && let Ok(message) = self.queue.try_recv()
+        {
+            self.handle_message(message);
+        }
+        self.append_batch();
+        !self.is_stopped
+    }
+
+    /// The next message. It waits only while there is nothing else to do.
+    fn receive(&mut self) -> Received {
+        // A full batch has to be appended first.
+        if self.batch.as_ref().is_some_and(|batch| !batch.takes_more()) {
+            return Received::Nothing;
+        }
+        let message = match self.queue.try_recv() {
+            Ok(message) => Some(message),
+            Err(mpsc::error::TryRecvError::Disconnected) => None,
+            // The log wakes the lane when it is done.
+            Err(mpsc::error::TryRecvError::Empty) if self.is_appending() => {
+                self.queue.blocking_recv()
+            }
+            Err(mpsc::error::TryRecvError::Empty) if self.batch.is_some() => {
+                return Received::Nothing;
+            }
+            Err(mpsc::error::TryRecvError::Empty) => self.next_message(),
+        };
+        message.map_or(Received::Closed, Received::Message)
+    }
+
+    fn is_appending(&self) -> bool {
+        self.log_thread.as_ref().is_some_and(LogThread::is_busy)
+    }
+
+    /// The batch that takes the next command. A new one begins with what is due.
+    fn open_batch(&mut self) -> &mut Batch {
+        if self.batch.is_none() {
+            let batch = self.begin_batch();
+            self.batch = Some(batch);
+        }
+        self.batch.as_mut().expect("it was opened just now")
+    }
+
+    fn begin_batch(&mut self) -> Batch {
         let now = self.inner.clock.now();
-        batch.last_seen = std::mem::take(&mut *self.inner.last_seen.lock()).into_iter().collect();
+        let last_seen = std::mem::take(&mut *self.inner.last_seen.lock()).into_iter().collect();
+        let mut batch = Batch {
+            now,
+            changes: Changes::default(),
+            expired: ExpiredRows::default(),
+            replies: Vec::new(),
+            last_seen,
+            presented: Vec::new(),
+            messages: 0,
+            stop: false,
+        };
         apply_last_seen(&mut self.world, &batch.last_seen, now);
         self.fire_timers(&mut batch, now);
         self.apply_presented(&mut batch, now);
-        self.handle_message(&mut batch, first, now);
-        for _ in 1..BATCH_MAX {
-            if batch.stop {
-                break;
+        batch
+    }
+
+    /// Ends the open batch. What is decided next belongs to another one.
+    fn close_batch(&mut self) -> Option<Batch> {
+        let mut batch = self.batch.take()?;
+        batch.expired = self.world.expired_rows(batch.now, EXPIRED_PER_BATCH_MAX);
+        self.world.remove_expired(&batch.expired);
+        self.world.begin_batch();
+        self.world.expire_online(batch.now);
+        Some(batch)
+    }
+
+    /// Appends the open batch, or hands it to the log thread. Nothing else is being appended.
+    fn append_batch(&mut self) {
+        let Some(batch) = self.close_batch() else { return };
+        if batch.needs_no_record() {
+            return self.publish(batch, None);
+        }
+        if let Err(error) = self.check_store() {
+            return self.fail(vec![batch], &error);
+        }
+        match &mut self.log_thread {
+            // A single caller waits less if no other thread has to be woken.
+            Some(log) if batch.replies.len() > 1 => log.append(batch),
+            _ => {
+                let began = Instant::now();
+                let appended = self.store.log().lock().append(&batch.changes, &batch.expired);
+                self.inner.metrics.commits.observe_duration(began.elapsed());
+                match appended {
+                    Ok(place) => self.publish(batch, Some(place)),
+                    Err(error) => self.fail(vec![batch], &error),
+                }
             }
-            let Ok(lane_message) = self.queue.try_recv() else { break };
-            self.handle_message(&mut batch, lane_message, now);
         }
-        batch.expired = self.world.expired_rows(now, EXPIRED_PER_BATCH_MAX);
-        let stop = batch.stop;
-        let quiet = batch.replies.is_empty();
-        if !self.finish(batch, now) {
-            return None;
+    }
+
+    /// Waits for the log thread, publishes what it appended, and hands it the next batch.
+    fn finish_append(&mut self) {
+        let Some(log) = &mut self.log_thread else { return };
+        let Some(Appended { batch, result, took }) = log.wait() else {
+            let error = StoreError::Failed("the log thread panicked".to_owned());
+            let decided = self.batch.take().into_iter().collect();
+            return self.fail(decided, &error);
+        };
+        self.inner.metrics.commits.observe_duration(took);
+        match result {
+            Ok(place) => {
+                // The log is kept busy first.
+                if self.batch.as_ref().is_some_and(|next| !next.changes.is_empty())
+                    && self.check_store().is_ok()
+                    && let Some(next) = self.close_batch()
+                    && let Some(log) = &mut self.log_thread
+                {
+                    log.append(next);
+                }
+                self.publish(batch, Some(place));
+            }
+            // What was decided on top of a batch that failed goes with it.
+            Err(error) => {
+                let decided = std::iter::once(batch).chain(self.batch.take()).collect();
+                self.fail(decided, &error);
+            }
         }
-        if stop {
-            // Finish the deferred work now instead of at the next start.
-            while matches!(self.store.run_maintenance(), Ok(true)) {}
-            return None;
-        }
-        Some(quiet)
     }
 
     /// The next message. While there is none for some time, the store may run its maintenance.
@@ -106,28 +242,20 @@ impl Lane {
     /// Between two busy batches the queue is always empty for a moment. A maintenance write in that
     /// moment would delay every command of the next batch, so maintenance starts only after a
     /// wake-up found nothing else to do.
-    fn next_message(&mut self, idle: bool) -> Option<LaneMessage> {
-        loop {
-            match self.queue.try_recv() {
-                Ok(lane_message) => return Some(lane_message),
-                Err(mpsc::error::TryRecvError::Disconnected) => return None,
-                Err(mpsc::error::TryRecvError::Empty) => {}
+    fn next_message(&mut self) -> Option<LaneMessage> {
+        if !self.is_idle {
+            self.inner.maintenance_due.store(true, Ordering::Relaxed);
+            return self.queue.blocking_recv();
+        }
+        match self.store.run_maintenance() {
+            // Maintenance can wait until the disk has space.
+            Ok(()) | Err(StoreError::Full) => {
+                self.inner.maintenance_due.store(false, Ordering::Relaxed);
+                self.queue.blocking_recv()
             }
-            if !idle {
-                self.inner.maintenance_due.store(true, Ordering::Relaxed);
-                return self.queue.blocking_recv();
-            }
-            match self.store.run_maintenance() {
-                Ok(true) => continue,
-                // Maintenance can wait until the disk has space.
-                Ok(false) | Err(StoreError::Full) => {
-                    self.inner.maintenance_due.store(false, Ordering::Relaxed);
-                    return self.queue.blocking_recv();
-                }
-                Err(error) => {
-                    self.inner.record_store_error(&error);
-                    return None;
-                }
+            Err(error) => {
+                self.inner.record_store_error(&error);
+                None
             }
         }
     }
@@ -144,9 +272,9 @@ impl Lane {
     }
 
     /// Removes the positions that are published now, unless a later one has replaced them.
-    fn clear_presented(&self, batch: &Batch) {
+    fn clear_presented(&self, presented: &[(AgentId, u64)]) {
         let mut noted = self.inner.presented.lock();
-        for (agent, up_to) in &batch.presented {
+        for (agent, up_to) in presented {
             if noted.get(agent) == Some(up_to) {
                 noted.remove(agent);
             }
@@ -165,15 +293,19 @@ impl Lane {
         }
     }
 
-    fn handle_message(&mut self, batch: &mut Batch, lane_message: LaneMessage, now: Timestamp) {
-        match lane_message {
-            LaneMessage::Wake => {}
-            LaneMessage::Stop => batch.stop = true,
+    fn handle_message(&mut self, message: LaneMessage) {
+        match message {
+            LaneMessage::Appended => {}
+            LaneMessage::Wake => drop(self.open_batch()),
+            LaneMessage::Stop => self.open_batch().stop = true,
             LaneMessage::Run(request) => {
                 let CommandRequest { envelope, reply } = *request;
+                let now = self.open_batch().now;
                 let (changes, done) = self.decide(envelope, now);
+                let batch = self.open_batch();
                 batch.changes.merge(changes);
                 batch.replies.push((reply, done));
+                batch.messages += 1;
             }
         }
     }
@@ -304,75 +436,69 @@ impl Lane {
         Ok(is_there)
     }
 
-    /// Commits, publishes and replies. Returns false when the lane must stop.
-    fn finish(&mut self, batch: Batch, now: Timestamp) -> bool {
-        match self.commit(&batch) {
-            Ok(()) => {
-                self.publish(&batch, now);
-                for (reply, result) in batch.replies {
-                    let _ = reply.send(result);
-                }
-                self.inner.watchers.publish(&batch.changes);
-                self.inner.notifier.notify(&batch.changes);
-                true
-            }
-            Err(failure) => {
-                let goes_on = matches!(failure, Failure::StoreFull);
-                if goes_on {
-                    self.reset_world(&batch, now);
-                }
-                for (reply, _) in batch.replies {
-                    let _ = reply.send(Err(failure.clone()));
-                }
-                goes_on
-            }
-        }
-    }
-
-    fn commit(&mut self, batch: &Batch) -> Result<(), Failure> {
-        // A reader, or a load in this batch, may have found the store unusable.
+    /// Whether the store takes another batch. A reader, or a load for this batch, may have found it
+    /// unusable.
+    fn check_store(&mut self) -> Result<(), StoreError> {
         if self.inner.has_failed() {
-            return Err(Failure::Unavailable);
+            return Err(StoreError::Failed("the store failed before".to_owned()));
         }
-        let changes = &batch.changes;
-        if changes.is_empty() && changes.inboxes.is_empty() && batch.expired.is_empty() {
-            return Ok(());
-        }
-        let began = Instant::now();
-        let committed = self.store.commit(&batch.changes, &batch.expired);
-        committed.map_err(|error| self.inner.record_store_error(&error))?;
-        self.inner.metrics.commits.observe_duration(began.elapsed());
-        self.inner.metrics.batches.observe_count(batch.replies.len());
-        self.inner.metrics.count_commit(&batch.changes);
-        event_log::log_batch(&batch.changes);
-        Ok(())
+        self.store.make_room()
     }
 
-    /// Publishes what is committed, in commit order.
-    fn publish(&mut self, batch: &Batch, now: Timestamp) {
-        self.world.remove_expired(&batch.expired);
-        self.world.drop_cold_rows();
-        self.world.expire_online(now);
+    /// Publishes what is appended, in the order of the log, and then replies.
+    fn publish(&mut self, batch: Batch, place: Option<Place>) {
+        let Batch { now, changes, expired, replies, last_seen, presented, stop, .. } = batch;
+        if !changes.is_empty() || !expired.is_empty() {
+            self.inner.metrics.batches.observe_count(replies.len());
+            self.inner.metrics.count_commit(&changes);
+            event_log::log_batch(&changes);
+        }
+        // Whatever the published world names can be loaded.
+        if changes.row_count() > 0 || !changes.is_empty() || !expired.is_empty() {
+            self.store.publish(place, &changes, &expired);
+        }
         {
             let mut world = self.inner.world.write();
-            apply_last_seen(&mut world, &batch.last_seen, now);
-            world.apply_batch(&batch.changes);
-            world.copy_start_times(&self.world, &batch.changes);
-            world.remove_expired(&batch.expired);
-            world.drop_cold_rows();
+            apply_last_seen(&mut world, &last_seen, now);
+            world.replay(&changes, &expired);
             world.expire_online(now);
             // Before readers see the new head of an inbox, its newest notices are in memory.
-            self.inner.live_inboxes.publish(&batch.changes.notices);
+            self.inner.live_inboxes.publish(&changes.notices);
         }
-        self.clear_presented(batch);
+        self.clear_presented(&presented);
         self.publish_next_due(now);
+        self.is_idle = replies.is_empty();
+        self.is_stopped |= stop;
+        for (reply, result) in replies {
+            let _ = reply.send(result);
+        }
+        self.inner.watchers.publish(&changes);
+        self.inner.notifier.notify(&changes);
     }
 
-    /// Discards what could not be committed. Last-seen times are not stored, so they stay.
-    fn reset_world(&mut self, batch: &Batch, now: Timestamp) {
+    /// Fails the callers of batches that could not be appended, and discards what they decided.
+    fn fail(&mut self, batches: Vec<Batch>, error: &StoreError) {
+        let failure = self.inner.record_store_error(error);
+        match failure {
+            Failure::StoreFull => self.reset_world(&batches),
+            _ => self.is_stopped = true,
+        }
+        for batch in batches {
+            self.is_stopped |= batch.stop;
+            for (reply, _) in batch.replies {
+                let _ = reply.send(Err(failure.clone()));
+            }
+        }
+    }
+
+    /// Copies the published world again. Last-seen times are not stored, so they stay.
+    fn reset_world(&mut self, failed: &[Batch]) {
+        let now = self.inner.clock.now();
         self.world = {
             let mut world = self.inner.world.write();
-            apply_last_seen(&mut world, &batch.last_seen, now);
+            for batch in failed {
+                apply_last_seen(&mut world, &batch.last_seen, now);
+            }
             RwLockWriteGuard::downgrade(world).clone()
         };
         self.timers.pause(now);

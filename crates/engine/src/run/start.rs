@@ -13,10 +13,9 @@ use rialto_core::time::Timestamp;
 use rialto_core::world::{Rules, World};
 use tokio::sync::{mpsc, watch};
 
-#[cfg(any(test, feature = "testkit"))]
-use super::LaneMessage;
 use super::lane::Lane;
 use super::live_inboxes::LiveInboxes;
+use super::log_thread::LogThread;
 use super::notifier::Notifier;
 use super::reader_pool::ReaderPool;
 use super::timers::{Timers, run_timer};
@@ -50,7 +49,8 @@ pub struct RunningEngine {
 impl Engine {
     /// Reads the store and starts the lane. Needs a tokio runtime for its timer.
     pub fn start(setup: EngineParts) -> Result<RunningEngine, StoreError> {
-        let (engine, lane, due) = assemble(setup)?;
+        let (engine, mut lane, due) = assemble(setup)?;
+        lane.log_thread = Some(LogThread::start(lane.store.log(), engine.lane.downgrade())?);
         let lane = std::thread::Builder::new()
             .name("lane".to_owned())
             .spawn(move || run_lane(lane))
@@ -68,7 +68,7 @@ pub(crate) fn assemble(setup: EngineParts) -> Result<AssembledEngine, StoreError
     let EngineParts { mut store, rules, clock, random: ids, secret, markets } = setup;
     let mut world = World::new(rules);
     world.markets = markets;
-    world.apply(&store.load_hot_rows()?);
+    store.load_world(&mut world)?;
     check_ledger_head(&world, &mut *store)?;
     check_newest_rows(&world, &mut *store)?;
     // A wall clock that was set back must not repeat times that are already stored.
@@ -78,6 +78,7 @@ pub(crate) fn assemble(setup: EngineParts) -> Result<AssembledEngine, StoreError
     let inner = Arc::new(Inner {
         world: RwLock::new(world.clone()),
         readers: ReaderPool::new(readers?),
+        recent_rows: store.recent_rows(),
         notifier: Notifier::new(EventId(world.next.event.0.saturating_sub(1))),
         live_inboxes: LiveInboxes::default(),
         watchers: Default::default(),
@@ -97,7 +98,18 @@ pub(crate) fn assemble(setup: EngineParts) -> Result<AssembledEngine, StoreError
     let timers = Timers::default();
     let (sender, queue) = mpsc::channel(LANE_QUEUE_MAX);
     let (next_due, due) = watch::channel(timers.next_wakeup(&world));
-    let lane = Lane { world, store, queue, inner: inner.clone(), next_due, timers };
+    let lane = Lane {
+        world,
+        store,
+        queue,
+        inner: inner.clone(),
+        next_due,
+        timers,
+        log_thread: None,
+        batch: None,
+        is_idle: true,
+        is_stopped: false,
+    };
     Ok((Engine { inner, lane: sender }, lane, due))
 }
 
@@ -171,6 +183,6 @@ impl ManualLane {
 
     /// Fires what is due and runs the whole queue as one batch. False once the lane has ended.
     pub fn run_batch(&mut self) -> bool {
-        self.lane.run_batch(LaneMessage::Wake).is_some()
+        self.lane.run_batch()
     }
 }

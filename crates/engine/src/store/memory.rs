@@ -18,7 +18,8 @@ use rialto_core::market::MarketRecord;
 use rialto_core::notice::{CompletedDelivery, Notice};
 use rialto_core::reputation::Outcome;
 
-use super::{PageQuery, Reader, Row, RowKey, Store, StoreError};
+use super::log::Place;
+use super::{BatchLog, PageQuery, Reader, Row, RowKey, Store, StoreError};
 
 #[derive(Default)]
 struct Tables {
@@ -47,21 +48,29 @@ impl Store for MemoryStore {
         Ok(self.tables.lock().hot_rows.clone())
     }
 
-    fn commit(&mut self, batch: &Changes, forgotten: &ExpiredRows) -> Result<(), StoreError> {
-        self.tables.lock().write(batch, forgotten);
-        Ok(())
+    fn log(&self) -> Arc<Mutex<dyn BatchLog>> {
+        Arc::new(Mutex::new(NoLog))
+    }
+
+    fn publish(&mut self, _: Option<Place>, changes: &Changes, expired: &ExpiredRows) {
+        self.tables.lock().write(changes, expired);
     }
 
     fn load(&mut self, key: RowKey) -> Result<Option<Row>, StoreError> {
         Ok(self.tables.lock().get(key))
     }
 
-    fn run_maintenance(&mut self) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-
     fn open_reader(&self) -> Result<Box<dyn Reader>, StoreError> {
         Ok(Box::new(self.clone()))
+    }
+}
+
+/// Nothing is persisted, so nothing is appended.
+struct NoLog;
+
+impl BatchLog for NoLog {
+    fn append(&mut self, _: &Changes, _: &ExpiredRows) -> Result<Place, StoreError> {
+        Ok(Place::default())
     }
 }
 
@@ -137,8 +146,7 @@ impl Tables {
         self.transfers.extend(batch.transfers.iter().map(|one| (one.id, one.clone())));
         self.entries.extend(batch.entries.iter().map(|one| (one.id, one.clone())));
         self.notices.extend(batch.notices.iter().map(|one| (one.id, one.clone())));
-        self.arrivals
-            .extend(batch.completed_deliveries.iter().map(|one| (one.notice, one.clone())));
+        self.arrivals.extend(batch.completed_deliveries.clone());
         self.outcomes.extend(batch.outcomes.iter().map(|one| (one.id, one.clone())));
         self.lines.extend(batch.history_lines.iter().map(|one| (one.id, one.clone())));
         self.postings.extend(batch.market_records.iter().map(|one| (one.id, one.clone())));

@@ -1,9 +1,14 @@
-//! Stores keep rows. Two backends have the same behaviour and pass one test suite.
+//! Stores keep batches and rows. Two backends have the same behaviour and pass one test suite.
+//!
+//! A batch is first appended to the log, which makes it durable, and then published, which makes its
+//! rows readable.
 
+pub mod log;
 pub mod memory;
 pub mod sqlite;
 #[cfg(test)]
 pub(crate) mod suite;
+mod unwritten;
 
 use std::sync::Arc;
 
@@ -21,7 +26,11 @@ use rialto_core::market::MarketRecord;
 use rialto_core::notice::{CompletedDelivery, Notice};
 use rialto_core::reputation::Outcome;
 
+use parking_lot::Mutex;
+use rialto_core::world::World;
+
 use crate::metrics::Histogram;
+use log::{LoggedBatch, Place};
 
 /// Errors of a store.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -100,18 +109,40 @@ pub enum PageQuery {
 
 /// The writing side; only the lane uses it.
 pub trait Store: Send {
-    /// Every row that must be in memory, as one change to an empty world. For removed agents it may
+    /// Every row that must be in memory, as of the last checkpoint. For removed agents it may
     /// contain only the summary.
     fn load_hot_rows(&mut self) -> Result<Changes, StoreError>;
 
-    /// Writes a batch and returns once it is on disk.
-    fn commit(&mut self, batch: &Changes, forgotten: &ExpiredRows) -> Result<(), StoreError>;
+    /// Takes the batches since then, in order.
+    fn take_tail(&mut self) -> Vec<LoggedBatch> {
+        Vec::new()
+    }
 
-    /// One row, as of the last commit.
+    /// Waits until there is room for another batch. An error of work in the background is reported
+    /// here, before the batch is appended.
+    fn make_room(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// The log, for the thread that appends.
+    fn log(&self) -> Arc<Mutex<dyn BatchLog>>;
+
+    /// Makes the rows of a batch readable, after it was appended at this place. A batch that needed
+    /// no record has none.
+    fn publish(&mut self, place: Option<Place>, changes: &Changes, expired: &ExpiredRows);
+
+    /// One row, as of the last published batch.
     fn load(&mut self, key: RowKey) -> Result<Option<Row>, StoreError>;
 
-    /// Does work that can wait until the lane is idle; true when there is more of it.
-    fn run_maintenance(&mut self) -> Result<bool, StoreError>;
+    /// The rows that can be read without waiting, if there are any.
+    fn recent_rows(&self) -> Option<Arc<dyn RecentRows>> {
+        None
+    }
+
+    /// Begins work that can wait until the lane is idle.
+    fn run_maintenance(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// How long its syncs take, if it syncs.
     fn sync_durations(&self) -> Option<Arc<Histogram>> {
@@ -120,6 +151,36 @@ pub trait Store: Send {
 
     /// Opens a reader that works beside the lane.
     fn open_reader(&self) -> Result<Box<dyn Reader>, StoreError>;
+
+    /// Fills an empty world: the rows of the last checkpoint, then every batch after it.
+    fn load_world(&mut self, world: &mut World) -> Result<(), StoreError> {
+        world.restore(&self.load_hot_rows()?);
+        for batch in self.take_tail() {
+            world.replay(&batch.changes, &batch.expired);
+        }
+        Ok(())
+    }
+
+    /// Appends and publishes one batch, and returns once it is on disk.
+    fn commit(&mut self, changes: &Changes, expired: &ExpiredRows) -> Result<(), StoreError> {
+        self.make_room()?;
+        let place = self.log().lock().append(changes, expired)?;
+        self.publish(Some(place), changes, expired);
+        Ok(())
+    }
+}
+
+/// The log of a store.
+pub trait BatchLog: Send {
+    /// Appends a batch and returns once it is on disk. The next batch may be appended only after
+    /// this one succeeded.
+    fn append(&mut self, changes: &Changes, expired: &ExpiredRows) -> Result<Place, StoreError>;
+}
+
+/// Rows that a store has in memory.
+pub trait RecentRows: Send + Sync {
+    /// The row, or `Some(None)` if it was removed, or `None` if it is not in memory.
+    fn get(&self, key: RowKey) -> Option<Option<Row>>;
 }
 
 /// The reading side: committed rows only.

@@ -190,6 +190,8 @@ fn a_script_of_signed_orders_is_clean() {
     let report = audit_dir(dir.path()).expect("readable");
     assert!(report.is_clean(), "{report:#?}");
     // And the store returns all of it.
+    drop(store);
+    let mut store = SqliteStore::open(dir.path()).expect("free");
     let world = crate::store::suite::rebuild_world(&script, &mut store);
     let seen = |world| crate::fixtures::snapshot(world, script.now);
     assert_eq!(seen(&world), seen(&script.world));

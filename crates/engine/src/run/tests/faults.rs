@@ -181,6 +181,9 @@ async fn a_row_that_cannot_be_trusted_ends_the_hub_for_readers_and_lane_alike() 
         let bob = hub.enrol(enrol("bob", "bob", &[("sum", "1")])).await;
         let job = hub.open(hub.ask(1, ada, "sum", "1")).await;
         hub.run(report(job, bob, true, "1")).await.expect("it is assigned");
+        // Its row is in the tables once the hub was stopped.
+        hub.stop().await;
+        let hub = Hub::on_disk(dir.path(), &ManualClock::at(START));
         let file = dir.path().join(crate::store::sqlite::DB_FILE);
         let behind = rusqlite::Connection::open(file).expect("the file exists");
         behind.execute_batch("UPDATE archive SET body = upper(body)").expect("corrupted");

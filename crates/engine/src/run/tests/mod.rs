@@ -30,9 +30,10 @@ use rialto_core::world::Rules;
 use super::{Engine, Failure, RunningEngine};
 use crate::fixtures::market::markets;
 use crate::fixtures::{START, agent_in, credits, job_in, open};
+use crate::store::log::{LoggedBatch, Place};
 use crate::store::memory::MemoryStore;
 use crate::store::sqlite::SqliteStore;
-use crate::store::{Reader, Row, RowKey, Store, StoreError};
+use crate::store::{BatchLog, Reader, Row, RowKey, Store, StoreError};
 use crate::testkit::{ManualClock, start_engine, start_engine_with};
 
 /// Longer than anything here should ever take.
@@ -195,7 +196,44 @@ impl Store for Probed {
         self.inner.load_hot_rows()
     }
 
-    fn commit(&mut self, batch: &Changes, forgotten: &ExpiredRows) -> Result<(), StoreError> {
+    fn take_tail(&mut self) -> Vec<LoggedBatch> {
+        self.inner.take_tail()
+    }
+
+    fn make_room(&mut self) -> Result<(), StoreError> {
+        self.inner.make_room()
+    }
+
+    fn log(&self) -> Arc<Mutex<dyn BatchLog>> {
+        Arc::new(Mutex::new(ProbedLog { inner: self.inner.log(), probe: self.probe.clone() }))
+    }
+
+    fn publish(&mut self, place: Option<Place>, changes: &Changes, expired: &ExpiredRows) {
+        self.inner.publish(place, changes, expired);
+    }
+
+    fn load(&mut self, key: RowKey) -> Result<Option<Row>, StoreError> {
+        self.inner.load(key)
+    }
+
+    fn run_maintenance(&mut self) -> Result<(), StoreError> {
+        self.probe.tended.fetch_add(1, Ordering::SeqCst);
+        self.probe.tending.lock().clone().map_or_else(|| self.inner.run_maintenance(), Err)
+    }
+
+    fn open_reader(&self) -> Result<Box<dyn Reader>, StoreError> {
+        self.inner.open_reader()
+    }
+}
+
+/// Its log.
+struct ProbedLog {
+    inner: Arc<Mutex<dyn BatchLog>>,
+    probe: Arc<Probe>,
+}
+
+impl BatchLog for ProbedLog {
+    fn append(&mut self, batch: &Changes, forgotten: &ExpiredRows) -> Result<Place, StoreError> {
         {
             let mut closed = self.probe.closed.lock();
             self.probe.held.store(*closed, Ordering::SeqCst);
@@ -206,21 +244,8 @@ impl Store for Probed {
         assert!(!self.probe.panics.load(Ordering::SeqCst), "as planned");
         match self.probe.faults.lock().pop_front().flatten() {
             Some(error) => Err(error),
-            None => self.inner.commit(batch, forgotten),
+            None => self.inner.lock().append(batch, forgotten),
         }
-    }
-
-    fn load(&mut self, key: RowKey) -> Result<Option<Row>, StoreError> {
-        self.inner.load(key)
-    }
-
-    fn run_maintenance(&mut self) -> Result<bool, StoreError> {
-        self.probe.tended.fetch_add(1, Ordering::SeqCst);
-        self.probe.tending.lock().clone().map_or_else(|| self.inner.run_maintenance(), Err)
-    }
-
-    fn open_reader(&self) -> Result<Box<dyn Reader>, StoreError> {
-        self.inner.open_reader()
     }
 }
 

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use rialto_core::time::Timestamp;
-use rusqlite::backup::{Backup, StepResult};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
 use super::row::{self, RowBuffer};
-use super::{open_read_only, read, schema, store_error};
+use super::snapshot::StoreSnapshot;
+use super::{checkpoint, open_read_only, read, schema, store_error};
 use crate::store::StoreError;
 
 /// The name of the marker's row.
@@ -25,24 +25,16 @@ pub struct BackupMarker {
     pub from: PathBuf,
 }
 
-/// Copies a consistent snapshot of a store's file, also while a hub writes to it, and marks the
+/// Copies a consistent snapshot of a data directory, also while a hub writes to it, and marks the
 /// copy. The copy is a single file without a WAL.
 pub fn copy_store(
-    path: &Path,
+    dir: &Path,
     to: &Path,
     taken_at: Timestamp,
     from: PathBuf,
 ) -> Result<BackupMarker, StoreError> {
-    let source = open_read_only(path)?;
-    schema::check_version(&source)?;
-    reject_backup(&source)?;
     let mut copy = Connection::open(to).map_err(store_error)?;
-    // All pages in one step are one snapshot; with several steps, each commit in between would
-    // restart the copy. A reader blocks no writer; the hub's WAL grows a little meanwhile.
-    let step = Backup::new(&source, &mut copy).and_then(|backup| backup.step(-1));
-    if step.map_err(store_error)? != StepResult::Done {
-        return Err(StoreError::Failed("the store was locked for too long".to_owned()));
-    }
+    StoreSnapshot::open(dir)?.copy_to(&mut copy)?;
     let mode: String = copy
         .query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))
         .map_err(store_error)?;
@@ -56,14 +48,20 @@ pub fn copy_store(
     let (body, crc) = page.encode(ValueRef::Text(STATE_NAME.as_bytes()), &mark)?;
     let sql = "INSERT INTO state (name, body, crc) VALUES (?1, ?2, ?3)";
     copy.execute(sql, params![STATE_NAME, body, crc]).map_err(store_error)?;
+    checkpoint::forget_log(&copy)?;
     copy.close().map_err(|(_, error)| store_error(error))?;
     Ok(mark)
 }
 
+/// Whether the file has the table for single values; an empty one has not.
+pub fn has_state_table(db: &Connection) -> Result<bool, StoreError> {
+    let exists = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'state')";
+    db.query_row(exists, [], |row| row.get(0)).map_err(store_error)
+}
+
 /// The marker of a file, if it has one.
 pub fn read_marker(db: &Connection) -> Result<Option<BackupMarker>, StoreError> {
-    let exists = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'state')";
-    if !db.query_row(exists, [], |row| row.get::<_, bool>(0)).map_err(store_error)? {
+    if !has_state_table(db)? {
         return Ok(None);
     }
     let sql = "SELECT name, body, crc FROM state WHERE name = ?1";

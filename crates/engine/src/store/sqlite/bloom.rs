@@ -8,12 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
-use parking_lot::RwLock;
 use rialto_core::alias::Digest;
 use rusqlite::Connection;
 
-use super::checkpoint::ReaderGate;
-use super::claims::{UnindexedClaims, fill_filter};
+use super::checkpoint::SharedRows;
+use super::claims::fill_filter;
 use super::io_error;
 use crate::store::StoreError;
 
@@ -109,18 +108,14 @@ pub struct FilterLoader {
 }
 
 impl FilterLoader {
-    pub fn start(
-        db: Connection,
-        tail: Arc<RwLock<UnindexedClaims>>,
-        gate: ReaderGate,
-    ) -> Result<Self, StoreError> {
+    pub fn start(db: Connection, shared: Arc<SharedRows>) -> Result<Self, StoreError> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let work = move || {
             let mut after = None;
             while !stopped.load(Ordering::Relaxed) {
-                let _pass = gate.enter();
-                match fill_filter(&db, &tail, after) {
+                let _pass = shared.gate.enter();
+                match fill_filter(&db, &shared.claims, after) {
                     Ok(Some(last)) => after = Some(last),
                     Ok(None) => return,
                     Err(error) => {

@@ -1,203 +1,377 @@
-//! Checkpoints: moves the WAL into the database file, mostly beside the lane.
+//! The checkpoint: a thread that writes the rows of the log to the tables, behind the lane.
 //!
-//! By default SQLite does this inside an arbitrary commit and hides an fsync error in it. Here a
-//! thread copies, and an error stops the next commit. Alone the thread never catches up while
-//! commits keep coming, and the WAL would grow without limit. So when little is left, the lane
-//! copies the rest and restarts the WAL.
+//! Each row that changed is written once, in key order, in one transaction with the place in the log
+//! up to which the tables are now complete. After that the log may use its file again. The thread
+//! also moves SQLite's own WAL into the database file. Its errors stop the next batch; if the disk
+//! is full it tries again.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
-use rusqlite::Connection;
+use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
+use rialto_core::id::ClaimId;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, params};
+use serde::{Deserialize, Serialize};
 
-use super::{BUSY_TIMEOUT, LEAVE_THE_LOG, store_error};
+use super::claims::UnindexedClaims;
+use super::row::{RowBuffer, read_row};
+use super::{BUSY_TIMEOUT, backup, claims, inboxes, store_error, write};
 use crate::store::StoreError;
+use crate::store::log::{LogId, Place};
+use crate::store::unwritten::{Generation, UnwrittenRows};
 
-/// How long the WAL may become.
+/// State row with the place in the log up to which the tables are complete.
+const PLACE_STATE: &str = "log_place";
+/// State row that says which log belongs to the file.
+const LOG_STATE: &str = "log";
+/// How long a batch stays out of the tables while others follow it.
+const AGE_MAX: Duration = Duration::from_secs(5);
+/// How long the thread waits for readers of other processes before it restarts the WAL. The gate
+/// blocks our own readers.
+const READER_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// How much may be unwritten.
 #[derive(Clone, Copy, Debug)]
-pub struct WalLimits {
-    /// The thread starts to copy once the WAL has this many pages.
-    pub checkpoint_pages: u32,
-    /// At this length the lane no longer waits for the thread.
-    pub pages_max: u32,
+pub struct CheckpointLimits {
+    /// Bytes of log after which the rows are written to the tables.
+    pub log_bytes: u64,
+    /// Bytes of log at which the lane waits for the thread.
+    pub log_bytes_max: u64,
+    /// Pages of SQLite's WAL after which it is moved into the file.
+    pub wal_pages: u32,
+    /// Pages at which readers have to wait for that.
+    pub wal_pages_max: u32,
 }
 
-impl Default for WalLimits {
-    /// 16 and 128 MiB: short enough that a restart of the WAL takes about 20 ms, and is rare.
+impl Default for CheckpointLimits {
+    /// A start after a crash reads at most some 40 MB of log.
     fn default() -> Self {
-        Self { checkpoint_pages: 4_096, pages_max: 32_768 }
+        let wal_pages = 4_096;
+        Self {
+            log_bytes: 8 << 20,
+            log_bytes_max: 16 << 20,
+            wal_pages,
+            wal_pages_max: 8 * wal_pages,
+        }
     }
 }
 
-/// The lane copies the rest itself if at most this many pages are left.
-const PAGES_LEFT_MAX: u32 = 64;
-/// Rounds in which the thread tries to catch up with the lane.
-const CATCH_UP_ROUNDS: usize = 4;
-/// How long the lane waits for readers of other processes. The gate blocks our own readers.
-const READER_TIMEOUT: Duration = Duration::from_millis(100);
-
-/// The thread, and the state that it shares with the lane.
-pub struct Checkpointer {
-    shared: Arc<CheckpointState>,
-    wakeup: Option<SyncSender<()>>,
-    thread: Option<JoinHandle<()>>,
-    limits: WalLimits,
-    /// After a failed attempt: the WAL length at which to try again.
-    retry_at_pages: u32,
-}
-
-/// Our own readers enter through this, so that the lane can block them for a restart of the WAL.
+/// Our own readers enter through this, so that the thread can block them to restart the WAL.
 #[derive(Clone, Default)]
 pub struct ReaderGate(Arc<RwLock<()>>);
 
 impl ReaderGate {
-    /// Blocks the lane for the duration of one statement.
+    /// Blocks a restart of the WAL for the duration of one statement.
     pub fn enter(&self) -> RwLockReadGuard<'_, ()> {
         self.0.read()
     }
 }
 
+/// What the lane, the readers and the thread share.
 #[derive(Default)]
-struct CheckpointState {
-    gate: ReaderGate,
-    /// Pages in the WAL after the newest commit.
-    pages: AtomicU32,
-    /// The thread has copied almost everything.
-    ready: AtomicBool,
-    /// Held while the thread or the lane copies: SQLite would reject the other.
-    copying: Mutex<()>,
-    failed: Mutex<Option<StoreError>>,
-    has_failed: AtomicBool,
+pub struct SharedRows {
+    pub unwritten: RwLock<UnwrittenRows>,
+    pub claims: RwLock<UnindexedClaims>,
+    pub gate: ReaderGate,
+    /// The newest batch that the tables have.
+    pub checkpointed: Arc<AtomicU64>,
+    /// The lane found nothing else to do.
+    is_idle: AtomicBool,
+    wal_pages: AtomicU32,
+    progress: Mutex<Progress>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Progress {
+    failed: Option<StoreError>,
+    is_full: bool,
+}
+
+/// The thread.
+pub struct Checkpointer {
+    shared: Arc<SharedRows>,
+    wakeup: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<Connection>>,
+    limits: CheckpointLimits,
 }
 
 impl Checkpointer {
-    /// Starts the thread for one database file, and counts what the lane writes to its WAL.
+    /// Starts the thread, which owns the connection that writes.
     pub fn start(
-        path: &Path,
-        lane: &mut Connection,
-        limits: WalLimits,
+        mut db: Connection,
+        shared: Arc<SharedRows>,
+        limits: CheckpointLimits,
     ) -> Result<Self, StoreError> {
-        let db = Connection::open(path).map_err(store_error)?;
-        db.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;")
-            .map_err(store_error)?;
-        // Only the lane's own connection checkpoints when it is closed.
-        db.set_db_config(LEAVE_THE_LOG, true).map_err(store_error)?;
-        let shared = Arc::new(CheckpointState::default());
         let counted = shared.clone();
         let count = move |_: &mut rusqlite::hooks::Wal, pages: i32| {
-            counted.pages.store(pages.unsigned_abs(), Ordering::Release);
+            counted.wal_pages.store(pages.unsigned_abs(), Ordering::Relaxed);
             Ok(())
         };
-        lane.wal_hook(Some(count)).map_err(store_error)?;
-        let (nudge, nudged) = sync_channel::<()>(1);
-        let told = shared.clone();
-        let work = move || {
-            while nudged.recv().is_ok() {
-                match told.catch_up(&db, limits) {
-                    Ok(()) => {}
-                    // The WAL is still complete; if it cannot grow either, commits report it.
-                    Err(StoreError::Full) => {
-                        tracing::warn!("disk full: the WAL could not be checkpointed")
-                    }
-                    Err(error) => return told.record_failure(error),
-                }
-            }
-        };
+        db.wal_hook(Some(count)).map_err(store_error)?;
+        let (wakeup, wakeups) = sync_channel(1);
+        let work = shared.clone();
         let thread = std::thread::Builder::new()
             .name("checkpoint".to_owned())
-            .spawn(work)
+            .spawn(move || work.run(db, &wakeups, limits))
             .map_err(|error| StoreError::Failed(error.to_string()))?;
-        Ok(Self { shared, wakeup: Some(nudge), thread: Some(thread), limits, retry_at_pages: 0 })
+        Ok(Self { shared, wakeup: Some(wakeup), thread: Some(thread), limits })
     }
 
-    /// The gate for readers of this process.
-    pub fn gate(&self) -> ReaderGate {
-        self.shared.gate.clone()
-    }
-
-    /// Before a commit: fails if the thread has failed, and restarts a long WAL.
-    pub fn before_commit(&mut self, lane: &Connection) -> Result<(), StoreError> {
-        if self.shared.has_failed.load(Ordering::Acquire) {
-            return self.shared.failed.lock().clone().map_or(Ok(()), Err);
-        }
-        let pages = self.shared.pages.load(Ordering::Acquire);
-        if pages < self.limits.checkpoint_pages {
-            self.retry_at_pages = 0;
-            return Ok(());
-        }
-        let ready = self.shared.ready.swap(false, Ordering::AcqRel);
-        if pages < self.retry_at_pages || !(ready || pages >= self.limits.pages_max) {
-            return Ok(());
-        }
-        let _alone = self.shared.copying.lock();
-        let _nobody_reads = self.shared.gate.0.write();
-        lane.busy_timeout(READER_TIMEOUT).map_err(store_error)?;
-        let copied = run_checkpoint(lane, "RESTART");
-        lane.busy_timeout(BUSY_TIMEOUT).map_err(store_error)?;
-        // A reader of another process is slow: the WAL must grow, and we try again a little later.
-        let later = pages.saturating_add(self.limits.checkpoint_pages);
-        self.retry_at_pages = if copied?.busy { later } else { 0 };
-        Ok(())
-    }
-
-    /// Moves the whole WAL into the file, so that the file alone is complete. For shutdown, when
-    /// nothing more is written.
-    pub fn truncate_wal(&self, lane: &Connection) -> Result<(), StoreError> {
-        let _nobody_reads = self.shared.gate.0.write();
-        lane.busy_timeout(READER_TIMEOUT).map_err(store_error)?;
-        match run_checkpoint(lane, "TRUNCATE")?.busy {
-            false => Ok(()),
-            true => Err(StoreError::Failed("another process is reading the database".to_owned())),
+    /// Waits until there is room for another batch, or reports the thread's error.
+    pub fn make_room(&self) -> Result<(), StoreError> {
+        let mut progress = self.shared.progress.lock();
+        loop {
+            if let Some(error) = &progress.failed {
+                return Err(error.clone());
+            }
+            let unwritten = self.shared.unwritten.read();
+            if unwritten.active.bytes < self.limits.log_bytes_max || unwritten.writing.is_none() {
+                return Ok(());
+            }
+            drop(unwritten);
+            if progress.is_full {
+                self.wake();
+                return Err(StoreError::Full);
+            }
+            self.shared.changed.wait(&mut progress);
         }
     }
 
-    /// Ends the thread; false if it has failed.
-    pub fn stop(&mut self) -> bool {
+    /// Begins to write the unwritten rows, if there are enough or they are old, and none are being
+    /// written.
+    pub fn write_if_long(&self, age: Duration) {
+        let mut unwritten = self.shared.unwritten.write();
+        let is_due = unwritten.active.bytes >= self.limits.log_bytes || age >= AGE_MAX;
+        if is_due && unwritten.writing.is_none() {
+            unwritten.freeze();
+            drop(unwritten);
+            self.wake();
+        }
+    }
+
+    /// Begins to write whatever is unwritten, and to index claims.
+    pub fn write_all(&self) {
+        let mut unwritten = self.shared.unwritten.write();
+        if !unwritten.active.is_empty() && unwritten.writing.is_none() {
+            unwritten.freeze();
+        }
+        drop(unwritten);
+        self.shared.is_idle.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Whether nothing is unwritten.
+    pub fn is_done(&self) -> bool {
+        let unwritten = self.shared.unwritten.read();
+        unwritten.active.is_empty() && unwritten.writing.is_none()
+    }
+
+    fn wake(&self) {
+        // A wake-up that is already pending is enough.
+        if let Some(wakeup) = &self.wakeup {
+            let _ = wakeup.try_send(());
+        }
+    }
+
+    /// Writes everything that is left and ends the thread. Returns its connection if all went well.
+    pub fn stop(&mut self) -> Option<Connection> {
+        while !self.is_done() {
+            let is_lost = |progress: &Progress| progress.failed.is_some() || progress.is_full;
+            self.write_all();
+            let mut progress = self.shared.progress.lock();
+            if is_lost(&progress) {
+                break;
+            }
+            if self.shared.unwritten.read().writing.is_some() {
+                self.shared.changed.wait_for(&mut progress, Duration::from_millis(50));
+            }
+        }
+        self.wakeup = None;
+        let db = self.thread.take()?.join().ok()?;
+        (self.is_done() && self.shared.progress.lock().failed.is_none()).then_some(db)
+    }
+}
+
+impl Drop for Checkpointer {
+    fn drop(&mut self) {
         self.wakeup = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        !self.shared.has_failed.load(Ordering::Acquire)
+    }
+}
+
+impl SharedRows {
+    fn run(&self, db: Connection, wakeups: &Receiver<()>, limits: CheckpointLimits) -> Connection {
+        while wakeups.recv().is_ok() {
+            let written = self.write_generation(&db);
+            let indexed = written.and_then(|()| match self.is_idle.swap(false, Ordering::AcqRel) {
+                true => self.index_claims(&db),
+                false => Ok(()),
+            });
+            let done = indexed.and_then(|()| self.checkpoint_wal(&db, limits));
+            let mut progress = self.progress.lock();
+            match done {
+                Ok(()) => progress.is_full = false,
+                Err(StoreError::Full) => {
+                    tracing::warn!("disk full: the log could not be written to the tables");
+                    progress.is_full = true;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the log could not be written to the tables");
+                    progress.failed.get_or_insert(error);
+                    self.changed.notify_all();
+                    return db;
+                }
+            }
+            self.changed.notify_all();
+        }
+        db
     }
 
-    /// After a commit: wakes the thread if the WAL is long.
-    pub fn after_commit(&self) {
-        let long = self.shared.pages.load(Ordering::Acquire) >= self.limits.checkpoint_pages;
-        if let Some(nudge) = self.wakeup.as_ref().filter(|_| long) {
-            // A wakeup that is already pending is enough.
-            let _ = nudge.try_send(());
+    fn write_generation(&self, db: &Connection) -> Result<(), StoreError> {
+        let Some(generation) = self.unwritten.read().writing.clone() else { return Ok(()) };
+        let overflow = in_transaction(db, || {
+            write_generation(db, &generation)?;
+            let added = &generation.changes.claims;
+            let Some(newest) = added.last() else { return Ok(Vec::new()) };
+            let overflow = self.claims.read().overflow(newest.id, added.len());
+            claims::index_slice(db, &overflow)?;
+            Ok(overflow)
+        })?;
+        self.claims.write().remove_indexed(overflow.len());
+        self.unwritten.write().writing = None;
+        self.checkpointed.store(generation.place.number, Ordering::Release);
+        Ok(())
+    }
+
+    /// Adds claims to their index while there is nothing to write.
+    fn index_claims(&self, db: &Connection) -> Result<(), StoreError> {
+        let in_table = newest_claim(db)?;
+        while self.unwritten.read().writing.is_none() {
+            let slice = self.claims.read().next_slice(in_table);
+            if slice.is_empty() {
+                return Ok(());
+            }
+            in_transaction(db, || claims::index_slice(db, &slice))?;
+            self.claims.write().remove_indexed(slice.len());
+        }
+        Ok(())
+    }
+
+    /// Moves a long WAL into the database file.
+    fn checkpoint_wal(&self, db: &Connection, limits: CheckpointLimits) -> Result<(), StoreError> {
+        if self.wal_pages.load(Ordering::Relaxed) < limits.wal_pages {
+            return Ok(());
+        }
+        let copied = run_checkpoint(db, "PASSIVE")?;
+        if copied.log < limits.wal_pages_max {
+            return Ok(());
+        }
+        // Readers kept SQLite from using the WAL again from its beginning.
+        let _nobody_reads = self.gate.0.write();
+        db.busy_timeout(READER_TIMEOUT).map_err(store_error)?;
+        run_checkpoint(db, "RESTART")?;
+        db.busy_timeout(BUSY_TIMEOUT).map_err(store_error)
+    }
+
+    /// Moves the whole WAL into the file, so that the file alone is complete. For shutdown, when
+    /// nothing more is written.
+    pub fn truncate_wal(&self, db: &Connection) -> Result<(), StoreError> {
+        let _nobody_reads = self.gate.0.write();
+        db.busy_timeout(READER_TIMEOUT).map_err(store_error)?;
+        match run_checkpoint(db, "TRUNCATE")?.busy {
+            false => Ok(()),
+            true => Err(StoreError::Failed("another process is reading the database".to_owned())),
         }
     }
 }
 
-impl CheckpointState {
-    /// Copies until little is left, then tells the lane.
-    fn catch_up(&self, db: &Connection, limits: WalLimits) -> Result<(), StoreError> {
-        if self.ready.load(Ordering::Acquire)
-            || self.pages.load(Ordering::Acquire) < limits.checkpoint_pages
-        {
-            return Ok(());
-        }
-        for _ in 0..CATCH_UP_ROUNDS {
-            let _alone = self.copying.lock();
-            let copied = run_checkpoint(db, "PASSIVE")?;
-            if copied.log.saturating_sub(copied.done) <= PAGES_LEFT_MAX {
-                break;
-            }
-        }
-        self.ready.store(true, Ordering::Release);
-        Ok(())
+/// Runs one transaction: all of it or nothing.
+pub fn in_transaction<R>(
+    db: &Connection,
+    work: impl FnOnce() -> Result<R, StoreError>,
+) -> Result<R, StoreError> {
+    db.execute_batch("BEGIN IMMEDIATE").map_err(store_error)?;
+    let written = work().and_then(|done| {
+        db.execute_batch("COMMIT").map_err(store_error)?;
+        Ok(done)
+    });
+    if written.is_err() && !db.is_autocommit() {
+        // If the rollback fails too, the state is no longer certain.
+        db.execute_batch("ROLLBACK").map_err(|error| StoreError::Failed(error.to_string()))?;
     }
+    written
+}
 
-    fn record_failure(&self, error: StoreError) {
-        *self.failed.lock() = Some(error);
-        self.has_failed.store(true, Ordering::Release);
+/// Writes the rows of a generation and its place, within a transaction of the caller.
+pub fn write_generation(db: &Connection, generation: &Generation) -> Result<(), StoreError> {
+    write::write_batch(db, &generation.changes, &generation.expired)?;
+    inboxes::write_inboxes(db, &generation.changes)?;
+    claims::append(db, &generation.changes.claims)?;
+    write_state(db, PLACE_STATE, &generation.place)
+}
+
+/// Which log belongs to a file, and whether a hub has it open or was killed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LogState {
+    #[serde(with = "hex::serde")]
+    pub id: LogId,
+    pub is_open: bool,
+}
+
+/// The log of a file; `None` if it was not opened by this version yet, or is a copy.
+pub fn read_log_state(db: &Connection) -> Result<Option<LogState>, StoreError> {
+    read_state(db, LOG_STATE)
+}
+
+/// Writes which log belongs to the file.
+pub fn write_log_state(db: &Connection, log: &LogState) -> Result<(), StoreError> {
+    in_transaction(db, || write_state(db, LOG_STATE, log))
+}
+
+/// Separates a copy from the log of its original.
+pub fn forget_log(db: &Connection) -> Result<(), StoreError> {
+    db.execute("DELETE FROM state WHERE name = ?1", [LOG_STATE]).map(drop).map_err(store_error)
+}
+
+/// The place in the log up to which the tables are complete.
+pub fn read_place(db: &Connection) -> Result<Place, StoreError> {
+    read_state(db, PLACE_STATE).map(Option::unwrap_or_default)
+}
+
+fn read_state<T: serde::de::DeserializeOwned>(
+    db: &Connection,
+    name: &str,
+) -> Result<Option<T>, StoreError> {
+    if !backup::has_state_table(db)? {
+        return Ok(None);
     }
+    let sql = "SELECT name, body, crc FROM state WHERE name = ?1";
+    let mut statement = db.prepare_cached(sql).map_err(store_error)?;
+    let mut rows = statement.query([name]).map_err(store_error)?;
+    let found = rows.next().map_err(store_error)?;
+    found.map(|row| read_row("state", row)).transpose()
+}
+
+fn write_state<T: Serialize>(db: &Connection, name: &str, value: &T) -> Result<(), StoreError> {
+    let mut page = RowBuffer::default();
+    let (body, crc) = page.encode(ValueRef::Text(name.as_bytes()), value)?;
+    let sql = "INSERT OR REPLACE INTO state (name, body, crc) VALUES (?1, ?2, ?3)";
+    let mut statement = db.prepare_cached(sql).map_err(store_error)?;
+    statement.execute(params![name, body, crc]).map(drop).map_err(store_error)
+}
+
+/// The newest claim in the table.
+fn newest_claim(db: &Connection) -> Result<ClaimId, StoreError> {
+    let sql = "SELECT ifnull(max(id), 0) FROM claims";
+    let newest: i64 = db.query_row(sql, [], |row| row.get(0)).map_err(store_error)?;
+    Ok(ClaimId(newest.unsigned_abs()))
 }
 
 /// SQLite's result of a checkpoint.
@@ -205,25 +379,14 @@ struct CheckpointProgress {
     /// A reader was in the way, and the WAL is not restarted.
     busy: bool,
     log: u32,
-    done: u32,
 }
 
 fn run_checkpoint(db: &Connection, mode: &str) -> Result<CheckpointProgress, StoreError> {
     let sql = format!("PRAGMA wal_checkpoint({mode})");
     let mut statement = db.prepare_cached(&sql).map_err(store_error)?;
-    let number = |pages: i64| u32::try_from(pages).unwrap_or(0);
     let copied = statement.query_row([], |row| {
-        Ok(CheckpointProgress {
-            busy: row.get(0)?,
-            log: number(row.get(1)?),
-            done: number(row.get(2)?),
-        })
+        let log: i64 = row.get(1)?;
+        Ok(CheckpointProgress { busy: row.get(0)?, log: u32::try_from(log).unwrap_or(0) })
     });
     copied.map_err(store_error)
-}
-
-impl Drop for Checkpointer {
-    fn drop(&mut self) {
-        self.stop();
-    }
 }

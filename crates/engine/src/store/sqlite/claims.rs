@@ -1,7 +1,7 @@
 //! Claims (used ids): appended in order, indexed later.
 //!
 //! The newest are in memory. The others are found through an index that is filled in slices while
-//! the lane is idle, because inserting random keys is the slow part of writing.
+//! the hub is idle, because inserting random keys is the slow part of writing.
 
 use std::collections::VecDeque;
 
@@ -76,17 +76,19 @@ impl UnindexedClaims {
         self.filter_complete
     }
 
-    /// The oldest claims, if there are enough of them to be worth indexing.
-    pub fn next_slice(&self) -> Vec<(ClaimId, Digest)> {
-        let enough = if self.order.len() >= INDEX_SLICE { INDEX_SLICE } else { 0 };
-        self.order.iter().take(enough).copied().collect()
+    /// The oldest claims of those in the table, if there are enough of them to be worth indexing.
+    pub fn next_slice(&self, in_table: ClaimId) -> Vec<(ClaimId, Digest)> {
+        let ready = self.order.iter().take_while(|(id, _)| *id <= in_table);
+        let slice: Vec<_> = ready.take(INDEX_SLICE).copied().collect();
+        if slice.len() < INDEX_SLICE { Vec::new() } else { slice }
     }
 
-    /// The claims that must be indexed although the lane is busy: once there are many, more than
-    /// are added.
-    pub fn overflow(&self, coming: usize) -> Vec<(ClaimId, Digest)> {
-        let enough = if self.order.len() > UNINDEXED_MAX { INDEX_SLICE.max(2 * coming) } else { 0 };
-        self.order.iter().take(enough).copied().collect()
+    /// The claims that must be indexed although the hub is busy: once there are many, more than
+    /// were added.
+    pub fn overflow(&self, in_table: ClaimId, added: usize) -> Vec<(ClaimId, Digest)> {
+        let enough = if self.order.len() > UNINDEXED_MAX { INDEX_SLICE.max(2 * added) } else { 0 };
+        let ready = self.order.iter().take_while(|(id, _)| *id <= in_table);
+        ready.take(enough).copied().collect()
     }
 
     /// Removes the oldest claims, once the index has them.
@@ -234,9 +236,10 @@ mod tests {
         let (mut next, mut longest) = (1, 0);
         for _ in 0..60 {
             let coming = claims(next, 5_000);
-            let moved = tail.overflow(coming.len()).len();
-            tail.remove_indexed(moved);
             tail.add(&coming);
+            let written = ClaimId(next + 4_999);
+            let moved = tail.overflow(written, coming.len()).len();
+            tail.remove_indexed(moved);
             next += 5_000;
             longest = longest.max(tail.order.len());
         }
@@ -248,8 +251,13 @@ mod tests {
     fn a_few_are_not_worth_moving() {
         let mut tail = UnindexedClaims::default();
         tail.add(&claims(1, INDEX_SLICE as u64 - 1));
-        assert!(tail.next_slice().is_empty() && tail.overflow(9).is_empty());
+        let all = ClaimId(u64::MAX);
+        assert!(tail.next_slice(all).is_empty() && tail.overflow(all, 9).is_empty());
         tail.add(&claims(INDEX_SLICE as u64, 2));
-        assert_eq!(tail.next_slice().len(), INDEX_SLICE);
+        assert_eq!(tail.next_slice(all).len(), INDEX_SLICE);
+        assert!(
+            tail.next_slice(ClaimId(INDEX_SLICE as u64 - 1)).is_empty(),
+            "not in the table yet"
+        );
     }
 }

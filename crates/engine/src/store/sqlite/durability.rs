@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::checkpoint::WalLimits;
+use super::checkpoint::CheckpointLimits;
 use super::{CACHE_KIB, PAGE_BYTES, io_error, schema, store_error};
 use crate::store::StoreError;
 
@@ -20,7 +20,7 @@ const UNSUPPORTED: [ErrorKind; 4] = [
 ];
 
 /// Configures durability, and checks that the settings took effect.
-pub fn configure(db: &Connection, limits: WalLimits) -> Result<(), StoreError> {
+pub fn configure(db: &Connection) -> Result<(), StoreError> {
     // SQLite returns the new mode before it is on disk, so the statement is run to its end.
     let mut switch = db.prepare("PRAGMA journal_mode = WAL").map_err(store_error)?;
     let mut told = switch.query([]).map_err(store_error)?;
@@ -32,7 +32,7 @@ pub fn configure(db: &Connection, limits: WalLimits) -> Result<(), StoreError> {
         return Err(StoreError::Failed(format!("journal mode is {mode}, not wal")));
     }
     // A WAL that had to grow longer is truncated to its limit.
-    let kept = limits.pages_max * PAGE_BYTES;
+    let kept = CheckpointLimits::default().wal_pages_max * PAGE_BYTES;
     db.execute_batch(&format!(
         "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
          PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = {kept};

@@ -1,13 +1,13 @@
-//! The SQLite store: one file in WAL mode, fsynced at every commit.
+//! The SQLite store: a log that is fsynced at every commit, and tables that are its checkpoint.
 //!
-//! One connection writes, and belongs to the lane. Readers have their own connections. A background
-//! thread moves the WAL into the file, so that commits rarely have to.
+//! One connection writes the tables, and belongs to the checkpoint thread. The lane and the readers
+//! have their own connections, and look at the rows that are not in the tables yet first.
 
 pub(crate) mod backup;
 mod bloom;
-mod checkpoint;
+pub(crate) mod checkpoint;
 pub(crate) mod claims;
-mod durability;
+pub(crate) mod durability;
 pub(crate) mod inboxes;
 pub(crate) mod notices;
 pub(crate) mod read;
@@ -15,6 +15,7 @@ pub(crate) mod row;
 #[cfg(feature = "testkit")]
 pub mod row_probe;
 pub(crate) mod schema;
+pub(crate) mod snapshot;
 #[cfg(test)]
 mod tests;
 mod wal;
@@ -23,20 +24,24 @@ mod write;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
+use parking_lot::Mutex;
 use rialto_core::changes::{Changes, ExpiredRows};
+#[cfg(test)]
+use rialto_core::id::ClaimId;
 use rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE as LEAVE_THE_LOG;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::{PageQuery, Reader, Row, RowKey, Store, StoreError};
+use super::log::{self, LogId, LogOptions, LogWriter, LoggedBatch, Place};
+use super::unwritten::join_page;
+use super::{BatchLog, PageQuery, Reader, RecentRows, Row, RowKey, Store, StoreError};
 use crate::metrics::Histogram;
 use crate::permissions;
 use bloom::FilterLoader;
-use checkpoint::{Checkpointer, ReaderGate, WalLimits};
+use checkpoint::{CheckpointLimits, Checkpointer, LogState, SharedRows};
 use claims::UnindexedClaims;
-use inboxes::UnwrittenInboxes;
 
 /// The database inside the data directory.
 pub const DB_FILE: &str = "rialto.db";
@@ -65,110 +70,188 @@ fn io_error(error: std::io::Error) -> StoreError {
     StoreError::Failed(error.to_string())
 }
 
-/// Rows in one file.
+/// Batches in a log, and rows in one file.
 pub struct SqliteStore {
     // First, so that its connection is closed before the one that writes.
     _filter_loader: FilterLoader,
+    dir: PathBuf,
+    /// For the lane's own reads.
     db: Connection,
-    path: PathBuf,
-    unindexed: Arc<RwLock<UnindexedClaims>>,
-    unwritten_inboxes: UnwrittenInboxes,
+    shared: Arc<SharedRows>,
     checkpointer: Checkpointer,
+    log: Arc<Mutex<LogWriter>>,
+    log_id: LogId,
+    /// Bytes appended to the log since the start, and before the current generation.
+    log_bytes: Arc<AtomicU64>,
+    bytes_before: u64,
+    /// When the current generation began.
+    since: Instant,
     syncs: Arc<Histogram>,
-    /// An error left it unknown what is on disk.
-    failed: bool,
+    /// The batches after the last checkpoint, until the world has them.
+    tail: Vec<LoggedBatch>,
     _lock: File,
 }
 
 impl SqliteStore {
     /// Opens or creates the store in a data directory.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        Self::open_with_limits(dir, WalLimits::default())
+        Self::open_with_limits(dir, CheckpointLimits::default())
     }
 
-    fn open_with_limits(dir: &Path, limits: WalLimits) -> Result<Self, StoreError> {
+    fn open_with_limits(dir: &Path, limits: CheckpointLimits) -> Result<Self, StoreError> {
         let lock = acquire_lock(dir)?;
         wal::check_wal(dir)?;
         let path = create_db_file(dir)?;
-        let mut db = Connection::open(&path).map_err(store_error)?;
-        db.busy_timeout(BUSY_TIMEOUT).map_err(store_error)?;
-        // Until a clean close; see `drop`.
-        db.set_db_config(LEAVE_THE_LOG, true).map_err(store_error)?;
-        schema::check_version(&db)?;
-        backup::reject_backup(&db)?;
-        durability::configure(&db, limits)?;
-        db.set_prepared_statement_cache_capacity(128);
-        schema::migrate(&db)?;
-        durability::check_file(&db)?;
+        let writer = open_for_writing(&path)?;
+        let (log_id, place) = open_log_state(&writer, dir)?;
+        let shared = Arc::new(SharedRows::default());
+        shared.checkpointed.store(place.number, Ordering::Release);
+        shared.unwritten.write().active.place = place;
+        let syncs = Arc::new(Histogram::for_durations());
+        let log_bytes = Arc::new(AtomicU64::new(0));
+        let options = LogOptions {
+            id: log_id,
+            place,
+            next: read::load_counters(&writer)?.unwrap_or_default(),
+            checkpointed: shared.checkpointed.clone(),
+            syncs: syncs.clone(),
+            bytes: log_bytes.clone(),
+        };
+        let (log, tail) = LogWriter::open(dir, options)?;
         durability::sync_directories(dir)?;
-        let tail = Arc::new(RwLock::new(UnindexedClaims::load(&db)?));
-        let checkpointer = Checkpointer::start(&path, &mut db, limits)?;
-        let behind = UnwrittenInboxes::default();
-        let sieving =
-            FilterLoader::start(open_read_only(&path)?, tail.clone(), checkpointer.gate())?;
-        Ok(Self {
-            _filter_loader: sieving,
+        *shared.claims.write() = UnindexedClaims::load(&writer)?;
+        let db = open_read_only(&path)?;
+        db.set_prepared_statement_cache_capacity(128);
+        let filter = open_read_only(&path)?;
+        let filter_loader = FilterLoader::start(filter, shared.clone())?;
+        let checkpointer = Checkpointer::start(writer, shared.clone(), limits)?;
+        let mut store = Self {
+            _filter_loader: filter_loader,
+            dir: dir.to_owned(),
             db,
-            path,
-            unindexed: tail,
-            unwritten_inboxes: behind,
+            shared,
             checkpointer,
-            syncs: Arc::new(Histogram::for_durations()),
-            failed: false,
+            log: Arc::new(Mutex::new(log)),
+            log_id,
+            log_bytes,
+            bytes_before: 0,
+            since: Instant::now(),
+            syncs,
+            tail: Vec::new(),
             _lock: lock,
-        })
-    }
-
-    /// Runs a constant statement, which is parsed only once.
-    fn execute(&self, sql: &'static str) -> Result<(), StoreError> {
-        let mut statement = self.db.prepare_cached(sql).map_err(store_error)?;
-        statement.execute([]).map(drop).map_err(store_error)
-    }
-
-    /// Runs one transaction: all of it or nothing.
-    fn in_transaction<R>(
-        &mut self,
-        work: impl FnOnce(&Self) -> Result<R, StoreError>,
-    ) -> Result<R, StoreError> {
-        let done = self.transaction(work);
-        self.failed |= matches!(&done, Err(error) if !matches!(error, StoreError::Full));
-        done
-    }
-
-    fn transaction<R>(
-        &mut self,
-        work: impl FnOnce(&Self) -> Result<R, StoreError>,
-    ) -> Result<R, StoreError> {
-        self.checkpointer.before_commit(&self.db)?;
-        self.execute("BEGIN IMMEDIATE")?;
-        let written = work(self).and_then(|done| {
-            let began = Instant::now();
-            self.execute("COMMIT")?;
-            self.syncs.observe_duration(began.elapsed());
-            Ok(done)
-        });
-        if written.is_err() && !self.db.is_autocommit() {
-            // If the rollback fails too, the state is no longer certain.
-            self.db
-                .execute_batch("ROLLBACK")
-                .map_err(|error| StoreError::Failed(error.to_string()))?;
+        };
+        for batch in &tail {
+            store.publish(Some(batch.place), &batch.changes, &batch.expired);
         }
-        self.checkpointer.after_commit();
-        written
+        store.tail = tail;
+        Ok(store)
+    }
+
+    /// Writes everything to the tables, fills the index of claims, and waits for both.
+    #[cfg(test)]
+    pub(crate) fn write_tables(&self) {
+        let is_indexed = || {
+            let newest = ClaimId(u64::MAX);
+            self.shared.claims.read().next_slice(newest).is_empty()
+        };
+        while !(self.checkpointer.is_done() && is_indexed()) {
+            self.checkpointer.make_room().expect("the tables can be written");
+            self.checkpointer.write_all();
+            std::thread::yield_now();
+        }
+    }
+
+    /// Writes everything to the tables and ends the log, so that the file is complete by itself.
+    fn close(&mut self, db: &Connection) -> Result<(), StoreError> {
+        checkpoint::write_log_state(db, &LogState { id: self.log_id, is_open: false })?;
+        // SQLite does this only for the last connection, and readers may still be open.
+        if let Err(error) = self.shared.truncate_wal(db) {
+            tracing::warn!(%error, "the WAL could not be moved into the database file; copy both files");
+        }
+        log::remove(&self.dir).map_err(io_error)
     }
 }
 
 impl Drop for SqliteStore {
-    /// A clean close moves the WAL into the file. After an error nothing is touched: a repeated
-    /// sync may succeed and would prove nothing.
+    /// After an error nothing is touched: a repeated sync may succeed and would prove nothing.
     fn drop(&mut self) {
-        let fine = self.checkpointer.stop() && !self.failed;
-        let _ = self.db.set_db_config(LEAVE_THE_LOG, !fine);
-        // SQLite does this only for the last connection, and readers may still be open.
-        if fine && let Err(error) = self.checkpointer.truncate_wal(&self.db) {
-            tracing::warn!(%error, "the WAL could not be moved into the database file; copy both files");
+        if self.log.lock().has_failed() {
+            return;
+        }
+        if let Some(db) = self.checkpointer.stop()
+            && let Err(error) = self.close(&db)
+        {
+            tracing::warn!(%error, "the log could not be ended; the next start reads it");
         }
     }
+}
+
+/// The connection that writes, with the current schema.
+fn open_for_writing(path: &Path) -> Result<Connection, StoreError> {
+    let db = Connection::open(path).map_err(store_error)?;
+    db.busy_timeout(BUSY_TIMEOUT).map_err(store_error)?;
+    // The WAL is moved into the file by a clean close only.
+    db.set_db_config(LEAVE_THE_LOG, true).map_err(store_error)?;
+    schema::check_version(&db)?;
+    backup::reject_backup(&db)?;
+    audit_before_migration(&db, path)?;
+    durability::configure(&db)?;
+    db.set_prepared_statement_cache_capacity(128);
+    schema::migrate(&db)?;
+    durability::check_file(&db)?;
+    Ok(db)
+}
+
+/// Files of older versions are audited before anything in them is changed.
+fn audit_before_migration(db: &Connection, path: &Path) -> Result<(), StoreError> {
+    let found = schema::version(db)?;
+    if found == 0 || found == schema::SCHEMA_VERSION {
+        return Ok(());
+    }
+    tracing::info!(
+        from = found,
+        to = schema::SCHEMA_VERSION,
+        "migrating the store; auditing it first"
+    );
+    let report = crate::audit::audit_file(path)?;
+    let first = report.checks.iter().flat_map(|check| &check.breaches).next();
+    match first {
+        None => Ok(()),
+        Some(first) => Err(StoreError::Corrupt(format!(
+            "the audit before the migration to schema {} found {} problems, first: {first}; \
+             nothing was changed",
+            schema::SCHEMA_VERSION,
+            report.breach_count()
+        ))),
+    }
+}
+
+/// Which log belongs to the file, and up to where the tables are complete. From now on the log is
+/// in use, and a start without its files is refused.
+fn open_log_state(db: &Connection, dir: &Path) -> Result<(LogId, Place), StoreError> {
+    let place = checkpoint::read_place(db)?;
+    let id = match checkpoint::read_log_state(db)? {
+        Some(LogState { is_open: true, .. }) if !log::exists(dir) => {
+            return Err(StoreError::Corrupt(format!(
+                "{DB_FILE}-log0 or -log1 is missing; {DB_FILE} alone lacks the newest changes"
+            )));
+        }
+        Some(LogState { id, is_open }) => {
+            if is_open {
+                return Ok((id, place));
+            }
+            id
+        }
+        None => {
+            let mut id = LogId::default();
+            getrandom::fill(&mut id).map_err(|error| StoreError::Failed(error.to_string()))?;
+            id
+        }
+    };
+    // Created before the state says so.
+    log::create(dir)?;
+    checkpoint::write_log_state(db, &LogState { id, is_open: true })?;
+    Ok((id, place))
 }
 
 /// Creates the database file and returns its path. SQLite gives the files it creates beside it the
@@ -212,56 +295,53 @@ fn acquire_lock(dir: &Path) -> Result<File, StoreError> {
 
 impl Store for SqliteStore {
     fn load_hot_rows(&mut self) -> Result<Changes, StoreError> {
-        let (at_hand, behind) = read::load_hot_rows(&self.db)?;
-        self.unwritten_inboxes = behind;
-        Ok(at_hand)
+        let (hot_rows, behind) = read::load_hot_rows(&self.db)?;
+        let mut unwritten = self.shared.unwritten.write();
+        for (id, inbox) in behind {
+            unwritten.active.changes.inboxes.entry(id).or_insert(inbox);
+        }
+        Ok(hot_rows)
     }
 
-    fn commit(&mut self, batch: &Changes, forgotten: &ExpiredRows) -> Result<(), StoreError> {
-        if batch.is_empty() && forgotten.is_empty() {
-            self.unwritten_inboxes.record_batch(batch, false);
-            return Ok(());
+    fn take_tail(&mut self) -> Vec<LoggedBatch> {
+        std::mem::take(&mut self.tail)
+    }
+
+    fn make_room(&mut self) -> Result<(), StoreError> {
+        self.checkpointer.make_room()
+    }
+
+    fn log(&self) -> Arc<Mutex<dyn BatchLog>> {
+        self.log.clone()
+    }
+
+    fn publish(&mut self, place: Option<Place>, changes: &Changes, expired: &ExpiredRows) {
+        if !changes.claims.is_empty() {
+            self.shared.claims.write().add(&changes.claims);
         }
-        let all = self.unwritten_inboxes.must_write_all(batch);
-        let moved = self.in_transaction(|store| {
-            write::write_batch(&store.db, batch, forgotten)?;
-            match all {
-                true => inboxes::write_all(&store.db, &store.unwritten_inboxes, batch)?,
-                false => inboxes::write_settled(&store.db, batch)?,
-            }
-            claims::append(&store.db, &batch.claims)?;
-            let overflow = store.unindexed.read().overflow(batch.claims.len());
-            claims::index_slice(&store.db, &overflow)?;
-            Ok(overflow.len())
-        })?;
-        if moved + batch.claims.len() > 0 {
-            let mut tail = self.unindexed.write();
-            tail.remove_indexed(moved);
-            tail.add(&batch.claims);
+        let bytes = self.log_bytes.load(Ordering::Relaxed);
+        let mut unwritten = self.shared.unwritten.write();
+        if unwritten.active.is_empty() {
+            (self.bytes_before, self.since) = (bytes, Instant::now());
         }
-        self.unwritten_inboxes.record_batch(batch, all);
-        Ok(())
+        unwritten.active.add(place, changes, expired);
+        unwritten.active.bytes = bytes - self.bytes_before;
+        drop(unwritten);
+        self.checkpointer.write_if_long(self.since.elapsed());
     }
 
     fn load(&mut self, key: RowKey) -> Result<Option<Row>, StoreError> {
-        read::load_row(&self.db, &self.unindexed, key)
+        load_row(&self.db, &self.shared, key)
     }
 
-    fn run_maintenance(&mut self) -> Result<bool, StoreError> {
-        if !self.unwritten_inboxes.is_empty() {
-            let nothing = Changes::default();
-            self.in_transaction(|store| {
-                inboxes::write_all(&store.db, &store.unwritten_inboxes, &nothing)
-            })?;
-            self.unwritten_inboxes.clear();
-        }
-        let slice = self.unindexed.read().next_slice();
-        if slice.is_empty() {
-            return Ok(false);
-        }
-        self.in_transaction(|store| claims::index_slice(&store.db, &slice))?;
-        self.unindexed.write().remove_indexed(slice.len());
-        Ok(!self.unindexed.read().next_slice().is_empty())
+    fn recent_rows(&self) -> Option<Arc<dyn RecentRows>> {
+        Some(self.shared.clone())
+    }
+
+    fn run_maintenance(&mut self) -> Result<(), StoreError> {
+        self.checkpointer.make_room()?;
+        self.checkpointer.write_all();
+        Ok(())
     }
 
     fn sync_durations(&self) -> Option<Arc<Histogram>> {
@@ -269,31 +349,46 @@ impl Store for SqliteStore {
     }
 
     fn open_reader(&self) -> Result<Box<dyn Reader>, StoreError> {
-        let db = open_read_only(&self.path)?;
+        let db = open_read_only(&self.dir.join(DB_FILE))?;
         db.set_prepared_statement_cache_capacity(32);
-        Ok(Box::new(SqliteReader {
-            db,
-            tail: self.unindexed.clone(),
-            gate: self.checkpointer.gate(),
-        }))
+        Ok(Box::new(SqliteReader { db, shared: self.shared.clone() }))
     }
 }
 
-/// Reads beside the lane; sees what is committed.
+impl RecentRows for SharedRows {
+    fn get(&self, key: RowKey) -> Option<Option<Row>> {
+        match key {
+            RowKey::Claim(digest) => {
+                self.claims.read().get(digest).map(|claim| Some(Row::Claim(claim)))
+            }
+            key => self.unwritten.read().get(key),
+        }
+    }
+}
+
+/// One row. The tables are read last: a row that is written to them in between is found there.
+fn load_row(db: &Connection, shared: &SharedRows, key: RowKey) -> Result<Option<Row>, StoreError> {
+    if let Some(row) = shared.get(key) {
+        return Ok(row);
+    }
+    let _pass = shared.gate.enter();
+    read::load_row(db, &shared.claims, key)
+}
+
+/// Reads beside the lane; sees what is published.
 struct SqliteReader {
     db: Connection,
-    tail: Arc<RwLock<UnindexedClaims>>,
-    gate: ReaderGate,
+    shared: Arc<SharedRows>,
 }
 
 impl Reader for SqliteReader {
     fn load(&mut self, key: RowKey) -> Result<Option<Row>, StoreError> {
-        let _pass = self.gate.enter();
-        read::load_row(&self.db, &self.tail, key)
+        load_row(&self.db, &self.shared, key)
     }
 
     fn load_page(&mut self, page: PageQuery) -> Result<Vec<Row>, StoreError> {
-        let _pass = self.gate.enter();
-        read::load_page(&self.db, page)
+        let unwritten = self.shared.unwritten.read().page(page);
+        let _pass = self.shared.gate.enter();
+        Ok(join_page(page, unwritten, read::load_page(&self.db, page)?))
     }
 }

@@ -19,15 +19,15 @@ use rusqlite::{Connection, params};
 use serde::de::DeserializeOwned;
 
 use super::claims::{self, UnindexedClaims};
-use super::inboxes::{self, UnwrittenInboxes};
+use super::inboxes;
 use super::notices;
 use super::row::{load_by_id, read_row, read_rows, sql_id};
 use super::store_error;
 use super::write::COUNTERS_STATE;
 use crate::store::{PageQuery, Row, RowKey, StoreError};
 
-/// Every row that must be in memory, and which inboxes are not written yet.
-pub fn load_hot_rows(db: &Connection) -> Result<(Changes, UnwrittenInboxes), StoreError> {
+/// Every row that must be in memory, and the inboxes whose rows lag behind the notices.
+pub fn load_hot_rows(db: &Connection) -> Result<(Changes, BTreeMap<AgentId, Inbox>), StoreError> {
     let written: Vec<Inbox> = load_table(db, "mailboxes")?;
     let written = written.into_iter().map(|one| (one.agent, one)).collect();
     let (mailboxes, behind) = inboxes::load_inboxes(db, written)?;

@@ -42,6 +42,9 @@ const MIGRATIONS: &[&str] = &["
     CREATE TABLE state    (name TEXT PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
 ", "
     CREATE TABLE postings (id INTEGER PRIMARY KEY, body TEXT NOT NULL, crc INTEGER NOT NULL);
+", "
+    -- The same tables, but the newest batches are in the log beside the file. The rows `log` and
+    -- `log_place` of `state` say which log, and up to which batch the tables are complete.
 "];
 
 /// The version this program writes.
@@ -65,10 +68,14 @@ pub fn check_version(db: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// The version of a file; 0 for an empty one.
+pub fn version(db: &Connection) -> Result<i64, StoreError> {
+    db.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(super::store_error)
+}
+
 /// Migrates the file to the current version.
 pub fn migrate(db: &Connection) -> Result<(), StoreError> {
-    let sql = "PRAGMA user_version";
-    let found: i64 = db.query_row(sql, [], |row| row.get(0)).map_err(super::store_error)?;
+    let found = version(db)?;
     for (version, step) in (1_i64..).zip(MIGRATIONS).filter(|(version, _)| *version > found) {
         let whole = format!(
             "BEGIN IMMEDIATE; {step} PRAGMA application_id = {APPLICATION_ID};

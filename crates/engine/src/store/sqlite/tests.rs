@@ -14,14 +14,16 @@ use rialto_core::money::Credits;
 use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::owner::Owner;
 use rialto_core::time::Timestamp;
+use rialto_core::world::{Rules, World};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::checkpoint::WalLimits;
+use super::checkpoint::CheckpointLimits;
 use super::{DB_FILE, PAGE_BYTES, SqliteStore};
 use crate::fixtures::market::{markets, submit};
 use crate::fixtures::{ModelHub, enrol};
 use crate::store::suite::write_sample_history;
+use crate::store::unwritten::Generation;
 use crate::store::{PageQuery, Row, RowKey, Store, StoreError};
 
 fn dir() -> TempDir {
@@ -53,16 +55,12 @@ fn filler(n: u64, bytes: usize) -> Changes {
     }
 }
 
-fn log_bytes(dir: &Path) -> u64 {
-    std::fs::metadata(dir.join(format!("{DB_FILE}-wal"))).map_or(0, |found| found.len())
-}
-
 #[test]
-fn the_log_is_really_a_wal_and_really_synced() {
+fn the_tables_are_really_in_wal_mode_and_really_synced() {
     let dir = dir();
-    let store = SqliteStore::open(dir.path()).unwrap();
-    let text = |sql| store.db.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
-    let number = |sql| store.db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    let db = super::open_for_writing(&dir.path().join(DB_FILE)).unwrap();
+    let text = |sql| db.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
+    let number = |sql| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(text("PRAGMA journal_mode"), "wal");
     assert_eq!(number("PRAGMA synchronous"), 2, "full");
     assert_eq!(number("PRAGMA wal_autocheckpoint"), 0, "the store checkpoints itself");
@@ -234,6 +232,7 @@ fn a_row_in_the_wrong_place_is_noticed() {
     let dir = dir();
     let mut store = SqliteStore::open(dir.path()).unwrap();
     store.commit(&filler(1, 10), &ExpiredRows::default()).unwrap();
+    store.write_tables();
     behind(dir.path()).execute_batch("UPDATE notices SET id = 7 WHERE id = 1").unwrap();
     let found = store.load(RowKey::Notice(NoticeId(7)));
     assert!(matches!(&found, Err(StoreError::Corrupt(_))), "{found:?}");
@@ -250,7 +249,7 @@ fn a_claim_that_was_lost_does_not_look_unused() {
     let claims: Vec<Claim> = (1..=512).map(claim).collect();
     let batch = Changes { claims: claims.clone(), ..filler(1, 10) };
     store.commit(&batch, &ExpiredRows::default()).unwrap();
-    assert!(!store.run_maintenance().unwrap(), "all are in the index");
+    store.write_tables();
     assert!(store.load(RowKey::Claim(claims[0].digest)).unwrap().is_some());
     behind(dir.path()).execute_batch("DELETE FROM claims WHERE id = 1").unwrap();
     let found = store.load(RowKey::Claim(claims[0].digest));
@@ -278,28 +277,28 @@ fn the_sieve_denies_only_what_was_never_claimed_also_after_a_restart() {
     let mut store = SqliteStore::open(dir.path()).unwrap();
     // More than is read in one part, and a rest that is not indexed yet.
     store.commit(&some(1..3_000), &ExpiredRows::default()).unwrap();
-    while store.run_maintenance().unwrap() {}
+    store.write_tables();
     assert!(all_there(&mut store, 1..3_000));
     drop(store);
     let mut store = SqliteStore::open(dir.path()).unwrap();
     assert!(all_there(&mut store, 1..3_000), "whether or not the filter is ready");
     // Indexed while the index is being read.
     store.commit(&some(3_000..6_000), &ExpiredRows::default()).unwrap();
-    while store.run_maintenance().unwrap() {}
+    store.write_tables();
     let until = Instant::now() + Duration::from_secs(60);
-    while !store.unindexed.read().is_filter_complete() {
+    while !store.shared.claims.read().is_filter_complete() {
         assert!(Instant::now() < until, "the filter is never ready");
         std::thread::yield_now();
     }
     assert!(all_there(&mut store, 1..6_000));
     let absent = (6_000..16_000).map(|id| claim(id).digest);
-    let tail = store.unindexed.read();
+    let tail = store.shared.claims.read();
     let suspected = absent.filter(|digest| tail.may_be_indexed(*digest)).count();
     assert!(suspected < 100, "{suspected} of 10,000 are false positives");
 }
 
 #[test]
-fn the_database_itself_refuses_a_negative_balance() {
+fn a_negative_balance_is_refused_before_it_is_written() {
     let dir = dir();
     let mut store = SqliteStore::open(dir.path()).unwrap();
     let broke = |id: u64, available: i64, held: i64| {
@@ -322,12 +321,25 @@ fn the_database_itself_refuses_a_negative_balance() {
         store.commit(&broke(0, -5, 0), &ExpiredRows::default()).is_ok(),
         "the issuing account may go negative"
     );
-    for (available, held) in [(-1, 0), (0, -1)] {
-        let refused = store.commit(&broke(1, available, held), &ExpiredRows::default());
-        assert!(matches!(&refused, Err(StoreError::Failed(_))), "{refused:?}");
-    }
-    assert_eq!(store.load_hot_rows().unwrap().owners.len(), 1);
+    let refused = store.commit(&broke(1, -1, 0), &ExpiredRows::default());
+    assert!(matches!(&refused, Err(StoreError::Failed(_))), "{refused:?}");
+    drop(store);
+    let mut store = SqliteStore::open(dir.path()).unwrap();
+    let refused = store.commit(&broke(1, 0, -1), &ExpiredRows::default());
+    assert!(matches!(&refused, Err(StoreError::Failed(_))), "{refused:?}");
+    let mut world = World::new(Rules::default());
+    store.load_world(&mut world).unwrap();
+    assert_eq!(world.owners().count(), 1);
     assert!(store.load(RowKey::Notice(NoticeId(11))).unwrap().is_none(), "a batch is atomic");
+    // The database would refuse it, too.
+    let db = super::open_for_writing(&self::dir().path().join(DB_FILE)).unwrap();
+    let generation = |changes| Generation { changes, ..Generation::default() };
+    for (available, held) in [(-1, 0), (0, -1)] {
+        let written = super::checkpoint::in_transaction(&db, || {
+            super::checkpoint::write_generation(&db, &generation(broke(1, available, held)))
+        });
+        assert!(matches!(&written, Err(StoreError::Failed(_))), "{written:?}");
+    }
 }
 
 #[test]
@@ -343,36 +355,26 @@ fn history_is_never_written_twice() {
     assert!(matches!(kept.news, NoticeKind::Message { body, .. } if body.len() == 10));
 }
 
-#[test]
-fn a_full_disk_refuses_the_whole_batch_and_nothing_else() {
-    let dir = dir();
-    let mut store = SqliteStore::open(dir.path()).unwrap();
-    store.commit(&filler(1, 10), &ExpiredRows::default()).unwrap();
-    store.db.execute_batch("PRAGMA max_page_count = 40").unwrap();
-    let digest = Digest([3; 16]);
-    let mut large = filler(2, 500_000);
-    large.claims.push(Claim { id: ClaimId(1), digest, target: ClaimTarget::Released });
-    let full = store.commit(&large, &ExpiredRows::default());
-    assert!(matches!(&full, Err(StoreError::Full)), "{full:?}");
-    for key in [RowKey::Notice(NoticeId(2)), RowKey::Claim(digest)] {
-        assert!(store.load(key).unwrap().is_none());
-        assert!(store.open_reader().unwrap().load(key).unwrap().is_none());
-    }
-    store.commit(&filler(2, 10), &ExpiredRows::default()).expect("a small batch still fits");
-    store.db.execute_batch("PRAGMA max_page_count = 1000000").unwrap();
-    large.notices = filler(3, 500_000).notices;
-    large.history_lines.clear();
-    store.commit(&large, &ExpiredRows::default()).expect("there is space again");
-    drop(store);
-    let mut store = SqliteStore::open(dir.path()).unwrap();
-    assert!(store.load(RowKey::Claim(digest)).unwrap().is_some());
-    assert!(store.load(RowKey::Notice(NoticeId(3))).unwrap().is_some());
+/// Small enough that a test reaches them.
+const SMALL: CheckpointLimits = CheckpointLimits {
+    log_bytes: 256 << 10,
+    log_bytes_max: 512 << 10,
+    wal_pages: 128,
+    wal_pages_max: 512,
+};
+
+fn file_bytes(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |found| found.len())
 }
 
-const SMALL: WalLimits = WalLimits { checkpoint_pages: 128, pages_max: 512 };
+/// All files of the log and of SQLite's WAL together.
+fn unwritten_bytes(dir: &Path) -> (u64, u64) {
+    let log = crate::store::log::log_paths(dir).iter().map(|path| file_bytes(path)).sum();
+    (log, file_bytes(&dir.join(format!("{DB_FILE}-wal"))))
+}
 
 #[test]
-fn the_log_stays_short_while_commits_and_readers_never_stop() {
+fn log_and_wal_stay_short_while_commits_and_readers_never_stop() {
     let dir = dir();
     let mut store = SqliteStore::open_with_limits(dir.path(), SMALL).unwrap();
     store.commit(&filler(1, 10), &ExpiredRows::default()).unwrap();
@@ -388,39 +390,46 @@ fn the_log_stays_short_while_commits_and_readers_never_stop() {
             })
         })
         .collect();
-    let (mut longest, mut written) = (0, 0);
-    for n in 2..=120 {
+    let (mut longest, mut written) = ((0, 0), 0);
+    for n in 2..=200 {
         store.commit(&filler(n, 100_000), &ExpiredRows::default()).unwrap();
-        longest = longest.max(log_bytes(dir.path()));
+        let (log, wal) = unwritten_bytes(dir.path());
+        longest = (longest.0.max(log), longest.1.max(wal));
         written += 100_000;
     }
     stop.store(true, Ordering::Relaxed);
     for reader in readers {
         reader.join().expect("readers were never rejected");
     }
-    // A page of the WAL has a header of 24 bytes; one commit may exceed the limit.
-    let most = u64::from(SMALL.pages_max + 40) * u64::from(PAGE_BYTES + 24);
-    assert!(longest <= most, "{longest} bytes of WAL, {most} allowed");
-    assert!(written > 4 * most, "enough was written to check the limit");
+    // A file of the log grows beyond its limit while the other is still needed.
+    assert!(longest.0 <= 4 * crate::store::log::FILE_BYTES, "{} bytes of log", longest.0);
+    // A page of the WAL has a header of 24 bytes; one transaction may exceed the limit.
+    let most = u64::from(2 * SMALL.wal_pages_max) * u64::from(PAGE_BYTES + 24);
+    assert!(longest.1 <= most, "{} bytes of WAL, {most} allowed", longest.1);
+    assert!(written > 2 * most, "enough was written to check the limit");
 }
 
 #[test]
-fn a_reader_from_outside_lets_the_log_grow_only_while_it_reads() {
+fn a_reader_from_outside_lets_the_wal_grow_only_while_it_reads() {
     let dir = dir();
     let mut store = SqliteStore::open_with_limits(dir.path(), SMALL).unwrap();
     store.commit(&filler(1, 10), &ExpiredRows::default()).unwrap();
+    store.write_tables();
     let outside = behind(dir.path());
     outside.execute_batch("BEGIN; SELECT count(*) FROM lines;").unwrap();
-    for n in 2..=30 {
+    for n in 2..=60 {
         store.commit(&filler(n, 100_000), &ExpiredRows::default()).expect("commits continue");
     }
-    let most = u64::from(SMALL.pages_max + 40) * u64::from(PAGE_BYTES + 24);
-    assert!(log_bytes(dir.path()) > most, "the outside reader still needs the old WAL");
+    store.write_tables();
+    let most = u64::from(2 * SMALL.wal_pages_max) * u64::from(PAGE_BYTES + 24);
+    assert!(unwritten_bytes(dir.path()).1 > most, "the outside reader still needs the old WAL");
     drop(outside);
-    for n in 31..=60 {
+    for n in 61..=120 {
         store.commit(&filler(n, 100_000), &ExpiredRows::default()).unwrap();
     }
-    assert!(log_bytes(dir.path()) <= most, "{} bytes of WAL", log_bytes(dir.path()));
+    store.write_tables();
+    drop(store);
+    assert_eq!(unwritten_bytes(dir.path()), (0, 0));
 }
 
 #[test]
@@ -430,11 +439,14 @@ fn what_a_killed_hub_committed_is_there_after_the_restart() {
     let mut script = ModelHub::default();
     let mut store = SqliteStore::open(dir.path()).unwrap();
     write_sample_history(&mut script, &mut store);
-    // As after a crash: file and WAL, without a clean close.
-    for name in [DB_FILE.to_owned(), format!("{DB_FILE}-wal")] {
-        std::fs::copy(dir.path().join(&name), copy.path().join(&name)).unwrap();
+    // As after a crash: all files, without a clean close.
+    for file in std::fs::read_dir(dir.path()).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
     }
     let mut restarted = SqliteStore::open(copy.path()).unwrap();
-    assert_eq!(restarted.load_hot_rows().unwrap().next, Some(script.world.next));
+    let mut world = World::new(Rules::default());
+    restarted.load_world(&mut world).unwrap();
+    assert_eq!(world.next, script.world.next);
     assert!(read_everything(dir.path(), &script).is_err(), "the first one is still open");
 }

@@ -44,7 +44,7 @@ pub fn write_batch(
         db,
         "arrivals",
         Replace,
-        batch.completed_deliveries.iter().map(|row| (row.notice.0, row)),
+        batch.completed_deliveries.values().map(|row| (row.notice.0, row)),
     )?;
     write_rows(db, "outcomes", Append, batch.outcomes.iter().map(|row| (row.id.0, row)))?;
     write_rows(db, "lines", Append, batch.history_lines.iter().map(|row| (row.id.0, row)))?;

@@ -78,6 +78,12 @@ suite! {
     moves::a_reader_sees_all_of_a_batch_or_nothing,
 }
 
+/// Leaves the store, so that its tables are complete, and opens it again.
+pub fn reopen(place: &mut dyn StoreFixture, store: Box<dyn Store>) -> Box<dyn Store> {
+    drop(store);
+    place.open()
+}
+
 /// A sample of everything, committed one command at a time.
 pub fn write_sample_history(script: &mut ModelHub, store: &mut dyn Store) {
     let mut run = |command| {
@@ -144,6 +150,6 @@ pub fn write_sample_history(script: &mut ModelHub, store: &mut dyn Store) {
 pub fn rebuild_world(script: &ModelHub, store: &mut dyn Store) -> World {
     let mut world = World::new(script.world.rules);
     world.markets = script.world.markets.clone();
-    world.apply(&store.load_hot_rows().expect("what was written can be read"));
+    store.load_world(&mut world).expect("what was written can be read");
     world
 }

@@ -10,7 +10,7 @@ use rialto_core::id::*;
 use rialto_core::idempotency::{Idempotency, Principal, SavedAnswer};
 use rialto_core::notice::Notice;
 
-use super::{StoreFixture, rebuild_world, write_sample_history};
+use super::{StoreFixture, rebuild_world, reopen, write_sample_history};
 use crate::fixtures::market::submit;
 use crate::fixtures::{HOME, ModelHub, snapshot};
 use crate::store::{PageQuery, Row, RowKey};
@@ -67,7 +67,7 @@ pub fn every_kind_of_row_can_be_loaded(place: &mut dyn StoreFixture) {
     for one in &rows.notices {
         same(RowKey::Notice(one.id), format!("{:?}", Some(Row::Notice(Notice::clone(one)))));
     }
-    for one in &rows.completed_deliveries {
+    for one in rows.completed_deliveries.values() {
         same(RowKey::Arrival(one.notice), format!("{:?}", Some(Row::Arrival(one.clone()))));
     }
     for one in &rows.outcomes {
@@ -236,8 +236,7 @@ pub fn the_body_of_a_kept_answer_is_read_from_its_row_alone(place: &mut dyn Stor
     let mut store = place.open();
     let (_, changes) = script.run(remember(1, "the whole answer"));
     store.commit(&changes, &ExpiredRows::default()).expect("there is space");
-    drop(store);
-    let mut store = place.open();
+    let mut store = reopen(place, store);
     let rows = store.load_hot_rows().unwrap();
     assert!(rows.idempotency_records.is_empty(), "a start loads no bodies");
     assert_eq!(rows.idempotency_entries, changes.idempotency_entries);
