@@ -213,7 +213,7 @@ fn an_absent_server_and_an_invalid_plan_are_refused_at_once() {
 
 /// A server that answers the `n`th request with the given bytes and closes the connection if they
 /// contain `close`.
-fn server(answer: impl Fn(usize) -> &'static str + Send + 'static) -> SocketAddr {
+pub(crate) fn server(answer: impl Fn(usize) -> &'static str + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {

@@ -38,6 +38,8 @@ pub struct Draft<'w> {
     inboxes_to_persist: BTreeSet<AgentId>,
     owners: BTreeMap<OwnerId, Arc<Owner>>,
     jobs: BTreeMap<JobId, Arc<Job>>,
+    /// How many more jobs than before are assigned to agents; of agents where that differs.
+    load_changes: BTreeMap<AgentId, i64>,
     keys: BTreeMap<KeyId, Arc<Key>>,
     rotations: BTreeMap<String, Arc<Rotation>>,
     deliveries: BTreeMap<NoticeId, Option<Arc<Delivery>>>,
@@ -78,6 +80,7 @@ impl<'w> Draft<'w> {
             inboxes_to_persist: BTreeSet::new(),
             owners: BTreeMap::new(),
             jobs: BTreeMap::new(),
+            load_changes: BTreeMap::new(),
             keys: BTreeMap::new(),
             rotations: BTreeMap::new(),
             deliveries: BTreeMap::new(),
@@ -176,13 +179,14 @@ impl<'w> Draft<'w> {
 
     /// How many jobs are assigned to the agent, including those of this command.
     pub fn assigned_job_count(&self, id: AgentId) -> usize {
-        let (mut more, mut less) = (0, 0);
-        for job in self.jobs.values() {
-            let before = self.world.job(job.id).and_then(|job| job.active_worker());
-            more += usize::from(job.active_worker() == Some(id));
-            less += usize::from(before == Some(id));
-        }
-        (self.world.assigned_job_count(id) + more).saturating_sub(less)
+        let before = self.world.assigned_job_count(id);
+        let change = self.load_changes.get(&id).copied().unwrap_or(0);
+        usize::try_from(before as i64 + change).unwrap_or(0)
+    }
+
+    /// Agents with more or fewer assigned jobs than the world's index knows, by how many.
+    pub fn load_changes(&self) -> &BTreeMap<AgentId, i64> {
+        &self.load_changes
     }
 
     /// How many jobs the agent started in the last minute, including those of this command.
@@ -218,9 +222,23 @@ impl<'w> Draft<'w> {
 
     /// Writes a job and returns it as written.
     pub fn put_job(&mut self, job: Job) -> Arc<Job> {
+        let before = self.job(job.id).and_then(Job::active_worker);
+        let after = job.active_worker();
+        if before != after {
+            before.into_iter().for_each(|worker| self.change_load(worker, -1));
+            after.into_iter().for_each(|worker| self.change_load(worker, 1));
+        }
         let job = Arc::new(job);
         self.jobs.insert(job.id, job.clone());
         job
+    }
+
+    fn change_load(&mut self, worker: AgentId, by: i64) {
+        let change = self.load_changes.entry(worker).or_default();
+        *change += by;
+        if *change == 0 {
+            self.load_changes.remove(&worker);
+        }
     }
 
     pub fn put_key(&mut self, key: Key) {
@@ -280,7 +298,7 @@ impl<'w> Draft<'w> {
     pub fn add_alias(&mut self, protocol: Protocol, name: String, agent: AgentId) {
         let id = self.next.alias;
         self.next.alias = id.next();
-        self.aliases.push(Alias { id, protocol, name, agent });
+        self.aliases.push(Alias { id, protocol, name: name.into(), agent });
     }
 
     pub fn add_event(&mut self, event: Event) {

@@ -69,7 +69,7 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     };
     // An agent that offers the work under two of its skill names counts once.
     let mut seen = BTreeSet::new();
-    let all: Vec<AgentId> = all.filter(has_room).filter(|one| seen.insert(*one)).collect();
+    let all = all.filter(has_room).filter(|one| seen.insert(*one));
     let mut invited = limit_by_owner(draft, all);
     let left = draft.invitations_left(&job.request.requester);
     if left == 0 {
@@ -97,20 +97,23 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
 }
 
 /// At most `INVITED_MAX` agents. If there are more, owners take turns, so that an owner with many
-/// agents does not crowd out the others.
-fn limit_by_owner(draft: &Draft<'_>, all: Vec<AgentId>) -> Vec<AgentId> {
-    if all.len() <= INVITED_MAX {
-        return all;
-    }
-    let mut seen: BTreeMap<OwnerId, usize> = BTreeMap::new();
-    let mut turns: Vec<(usize, usize, AgentId)> = Vec::with_capacity(all.len());
-    for (rank, agent) in all.into_iter().enumerate() {
+/// agents does not crowd out the others. As soon as so many owners have an agent, the first of each
+/// owner are chosen, whichever agents follow.
+fn limit_by_owner(draft: &Draft<'_>, all: impl Iterator<Item = AgentId>) -> Vec<AgentId> {
+    let mut owners: BTreeMap<OwnerId, usize> = BTreeMap::new();
+    let mut turns: Vec<(usize, usize, AgentId)> = Vec::new();
+    for (rank, agent) in all.enumerate() {
         let Some(owner) = draft.agent(agent).map(|agent| agent.owner) else { continue };
-        let turn = seen.entry(owner).or_default();
+        let turn = owners.entry(owner).or_default();
         turns.push((*turn, rank, agent));
         *turn += 1;
+        if owners.len() == INVITED_MAX {
+            break;
+        }
     }
-    turns.sort_unstable();
+    if turns.len() > INVITED_MAX {
+        turns.sort_unstable();
+    }
     turns.into_iter().take(INVITED_MAX).map(|(_, _, agent)| agent).collect()
 }
 

@@ -267,8 +267,8 @@ impl Engine {
         if known.is_some_and(|seen| now.since(seen) < SEEN_MERGE_WINDOW) || !self.is_writable() {
             return;
         }
-        // A queued job may be waiting for this agent. Finding that out takes a command.
-        if known.is_none() && self.with_world(|world| world.queued_jobs().next().is_some()) {
+        // A queued job may be waiting for this agent. Assigning it takes a command.
+        if known.is_none() && self.with_world(|world| world.has_jobs_to_dispatch(agent)) {
             return self.spawn_return(agent);
         }
         self.inner.last_seen.lock().insert(agent, now);
