@@ -140,7 +140,10 @@ fn answer_request(
         let response = if accepted {
             dispatcher.serve(request).await
         } else {
-            dispatcher.refuse_non_health(&request)
+            let refusal = dispatcher.refuse_non_health(&request);
+            // Its body counts as unread from here on.
+            drop(request);
+            refusal
         };
         let (mut head, body) = response.into_parts();
         let given_up =
