@@ -66,7 +66,7 @@ struct RequestInfo<'t> {
 
 impl Dispatcher {
     /// Answers a request.
-    pub async fn serve(self: Arc<Self>, request: Request<RequestBody>) -> Response<Body> {
+    pub async fn serve(&self, request: Request<RequestBody>) -> Response<Body> {
         let began = Instant::now();
         let (mut parts, body) = request.into_parts();
         let route = self.operations.find(&parts.method, parts.uri.path());

@@ -25,7 +25,7 @@ struct ConnectionThread {
 impl ConnectionThreads {
     /// Starts one thread per core.
     pub fn start() -> io::Result<Self> {
-        let count = thread::available_parallelism()?.get();
+        let count = thread::available_parallelism().map_or(1, usize::from);
         (0..count).map(ConnectionThread::start).collect::<io::Result<_>>().map(Self)
     }
 
