@@ -38,7 +38,7 @@ pub struct ThreadUsage {
     pub user_us: f64,
     /// CPU time in microseconds inside the kernel.
     pub system_us: f64,
-    /// Bytes passed to `write` calls: files, but not sockets.
+    /// Bytes passed to `write` calls: files, and sockets where a server uses `writev`.
     pub written_bytes: u64,
 }
 
