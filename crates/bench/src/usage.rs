@@ -120,6 +120,11 @@ impl ThreadActivity {
     }
 }
 
+/// CPU time of the calling thread so far, where the system reports it.
+pub fn own_thread_time() -> Option<Duration> {
+    read_schedstat(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
+}
+
 /// The third field is the state; `D` is waiting for the disk.
 fn waits_for_disk(stat: &str) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('D'))
