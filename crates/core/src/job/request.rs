@@ -85,8 +85,8 @@ pub fn open_request(draft: &mut Draft<'_>, order: JobRequest) -> Result<Answer, 
         }
         claim_name(draft, claim::invited_job(provider, id), ClaimTarget::Job(job.id));
     }
-    open::insert_new_job(draft, job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = open::insert_new_job(draft, job);
+    Ok(Answer::Job { job, repeated: false })
 }
 
 /// The id of a job across all requesters, because two requesters may choose the same id.

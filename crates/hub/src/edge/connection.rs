@@ -71,11 +71,12 @@ impl ConnectionServer {
 /// afterwards.
 pub async fn serve_connection(
     counter: Arc<ConnectionServer>,
-    stream: TcpStream,
+    stream: std::net::TcpStream,
     peer: SocketAddr,
     slot: ConnectionSlot,
     mut stop: watch::Receiver<bool>,
 ) {
+    let Ok(stream) = TcpStream::from_std(stream) else { return };
     let connection_state = Arc::new(ConnectionState::default());
     let line = TokioIo::new(ConnectionSocket::new(stream, Arc::clone(&connection_state), slot));
     let service = service_fn(|request| answer_request(&counter, request, peer, &connection_state));
