@@ -16,6 +16,9 @@ use crate::message;
 /// How long to wait for accepted messages before they count as lost.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How often a receiver acknowledges what it has read, at the hub and at its peers alike.
+pub const ACK_INTERVAL: Duration = Duration::from_millis(20);
+
 /// A message that arrived, on the benchmark's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {

@@ -72,7 +72,11 @@ fn counter_rows(series: &Series) -> Vec<Vec<String>> {
     let mut rows = vec![["counter", "per request"].map(str::to_owned).to_vec()];
     rows.extend(names.iter().map(|name| {
         let each = |round: &Measurement| value(&round.counters, name) / round.good as f64;
-        vec![(*name).clone(), number(series.median(each), 4)]
+        let each = series.median(each);
+        match name.strip_suffix("_seconds_sum") {
+            Some(name) => vec![format!("{name}, µs"), number(each * 1e6, 1)],
+            None => vec![(*name).clone(), number(each, 4)],
+        }
     }));
     rows.push(vec!["commands per batch".to_owned(), number(series.median(per_batch), 1)]);
     rows
@@ -94,7 +98,7 @@ mod tests {
         let mut tally = Tally::default();
         tally.good = good;
         let lane = ThreadUsage { user_us: lane_us, system_us: lane_us / 2.0, written_bytes: 4_000 };
-        let counters = [(COMMANDS, commands), (BATCHES, 2.0)];
+        let counters = [(COMMANDS, commands), (BATCHES, 2.0), ("rialto_commit_seconds_sum", 0.001)];
         Measurement {
             usage: Some(Usage([("lane".to_owned(), lane)].into())),
             counters: counters.map(|(name, value)| (name.to_owned(), value)).into(),
@@ -109,7 +113,8 @@ mod tests {
         assert_eq!(thread_costs(&series)["lane"], [20.0, 10.0, 400.0]);
         let rows = counter_rows(&series);
         assert_eq!(rows[1], ["rialto_batch_commands_count", "0.2000"]);
-        assert_eq!(rows[3], ["commands per batch", "10.0"]);
+        assert_eq!(rows[3], ["rialto_commit, µs", "100.0"]);
+        assert_eq!(rows[4], ["commands per batch", "10.0"]);
         let text = thread_table(&series);
         assert!(text.contains("lane      20.00      10.00            400"), "{text}");
         assert!(text.contains("all       20.00      10.00            400"), "{text}");

@@ -172,7 +172,7 @@ impl BenchHub {
         }
         let began = Instant::now();
         let mut server = ServerProcess::spawn(&mut command)?;
-        let address = listening_address(&server).ok_or_else(|| {
+        let address = find_in_output(&server, read_address).ok_or_else(|| {
             let log = fs::read_to_string(&log).unwrap_or_default();
             let last: Vec<_> = log.lines().rev().take(LOG_LINES).collect();
             let last = last.into_iter().rev().collect::<Vec<_>>().join("\n");
@@ -181,7 +181,7 @@ impl BenchHub {
         server.wait_until(START_TIMEOUT, || is_ready(address))?;
         let took = began.elapsed();
         if self.operator_key.is_empty() {
-            self.operator_key = operator_key(&server)
+            self.operator_key = find_in_output(&server, read_operator_key)
                 .ok_or_else(|| io::Error::other("the hub did not show its operator key"))?;
         }
         (self.address, self.server) = (address, Some(server));
@@ -250,22 +250,23 @@ impl BenchHub {
     }
 }
 
-fn listening_address(server: &ServerProcess) -> Option<SocketAddr> {
+/// The first thing in a hub's output that `find` makes something of. Its sentences differ between
+/// versions; an address and a key look the same in all.
+fn find_in_output<T>(server: &ServerProcess, find: impl Fn(&str) -> Option<T>) -> Option<T> {
     loop {
         let line = server.next_line(START_TIMEOUT)?;
-        if let Some((_, url)) = line.split_once(" is listening on http://") {
-            return url.trim().parse().ok();
+        if let Some(value) = line.split_whitespace().find_map(&find) {
+            return Some(value);
         }
     }
 }
 
-fn operator_key(server: &ServerProcess) -> Option<String> {
-    loop {
-        let line = server.next_line(Duration::from_secs(5))?;
-        if let Some((_, key)) = line.split_once("operator key (shown only once): ") {
-            return Some(key.trim().to_owned());
-        }
-    }
+fn read_address(word: &str) -> Option<SocketAddr> {
+    word.strip_prefix("http://")?.parse().ok()
+}
+
+fn read_operator_key(word: &str) -> Option<String> {
+    word.starts_with("ro_").then(|| word.to_owned())
 }
 
 /// Whether the hub reports that it accepts writes.
@@ -350,6 +351,18 @@ mod tests {
         assert_eq!(labels(&paths(&["a/rialto"])), [""]);
         assert_eq!(labels(&paths(&["a/old", "b/new"])), ["old", "new"]);
         assert_eq!(labels(&paths(&["a/rialto", "b/rialto"])), ["rialto#1", "rialto#2"]);
+    }
+
+    #[test]
+    fn addresses_and_keys_are_found_in_any_sentence() {
+        let address = |line: &str| line.split_whitespace().find_map(read_address);
+        let expected = Some(([127, 0, 0, 1], 7425).into());
+        assert_eq!(address("rialto 0.1.0 is listening on http://127.0.0.1:7425"), expected);
+        assert_eq!(address("rialto 0.1.0 listens on http://127.0.0.1:7425"), expected);
+        assert_eq!(address("see https://hub.example or http://localhost"), None);
+        let key = |line: &str| line.split_whitespace().find_map(read_operator_key);
+        assert_eq!(key("operator key (shown only once): ro_1f").as_deref(), Some("ro_1f"));
+        assert_eq!(key("zero_"), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use crate::arrivals::{Arrival, ReceiverContext, Receivers};
+use crate::arrivals::{ACK_INTERVAL, Arrival, ReceiverContext, Receivers};
 use crate::connection::{BenchConnection, RawConnection, RawRequest};
 use crate::hub::json_headers;
 use crate::measurement::RequestError;
@@ -128,8 +128,8 @@ impl InboxStream {
     }
 }
 
-/// Acknowledges positions as they come, one request at a time: what is read meanwhile is
-/// acknowledged with the next (relay 2.5). Ends after the last position.
+/// Acknowledges positions as they come, in intervals: a position includes all before it (relay 2.5).
+/// Ends after the last.
 async fn acknowledge(
     hub: SocketAddr,
     key: String,
@@ -138,6 +138,7 @@ async fn acknowledge(
     let headers = json_headers(&key);
     let mut connection: Option<RawConnection> = None;
     while positions.changed().await.is_ok() {
+        tokio::time::sleep(ACK_INTERVAL).await;
         let up_to = *positions.borrow_and_update();
         let body = format!(r#"{{"up_to":{up_to}}}"#);
         let request = RawRequest::post(hub, "/relay/agent/inbox/ack", &headers, body.as_bytes());

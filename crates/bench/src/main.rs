@@ -158,7 +158,7 @@ enum Scenario {
     Jobs,
     /// Relay messages against the echo
     Send,
-    /// Relay messages all the way to their receivers, who acknowledge them
+    /// Relay messages all the way to their receivers, which acknowledge them
     Delivery,
     /// The p99 of a send beside a background checkpoint
     Checkpoint,
@@ -194,7 +194,7 @@ fn run(args: &Args) -> io::Result<bool> {
     if args.what.contains(&Scenario::ServeEcho) {
         return echo::serve(threads).map(|()| true);
     }
-    // A wrong file name is better found before an hour of measuring.
+    // A wrong file name is reported before an hour of measuring, not after.
     let saved = args.compare.as_deref().map(Baseline::load).transpose()?;
     let hubs = HubBinary::all(&args.hub)?;
     let labels = hubs.iter().map(|hub| hub.label.clone()).collect();

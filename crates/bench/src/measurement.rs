@@ -78,7 +78,7 @@ pub struct Errors {
 }
 
 impl Measurement {
-    /// Whether an open loop asked for more than the server can handle: more than one request in a
+    /// Whether an open loop requested more than the server can handle: more than one request in a
     /// hundred was never sent.
     pub fn is_overrun(&self) -> bool {
         self.unsent > self.good / 100

@@ -70,8 +70,8 @@ impl ServerProcess {
 
     /// Stops it cleanly, as an operator would.
     pub fn stop(mut self) -> io::Result<()> {
-        let asked = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status()?;
-        if !asked.success() {
+        let status = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status()?;
+        if !status.success() {
             return Err(io::Error::other("the server could not be stopped"));
         }
         let began = Instant::now();

@@ -18,6 +18,7 @@ use crate::hub::BenchHub;
 use crate::load::{self, LoadPlan};
 use crate::measurement::{Measurement, Tally};
 use crate::rounds::{BenchOptions, Benchmark, Results, Series, rate, run_interleaved};
+use crate::usage::own_thread_time;
 
 /// How much faster a round may be than the previous one without running out of signed messages.
 const RATE_MARGIN: f64 = 1.3;
@@ -127,19 +128,23 @@ pub fn compare(
     Ok(Results { series, figures, notes: Vec::new() })
 }
 
-/// The upper bound for one core: verifies on this thread for `duration`, and does nothing else.
+/// The upper bound for one core: verifies on this thread for `duration`, and does nothing else. Counted
+/// per second of the thread's own CPU time, like the hub's messages, because a busy machine may give the
+/// thread only a part of a core.
 pub fn verify_for(
     duration: Duration,
     mut verify: impl FnMut() -> io::Result<()>,
 ) -> io::Result<Measurement> {
     let (began, mut tally) = (Instant::now(), Tally::default());
+    let used = own_thread_time();
     while began.elapsed() < duration {
         for _ in 0..BATCH {
             verify()?;
         }
         tally.good += BATCH;
     }
-    Ok(tally.measured_in(began.elapsed()))
+    let used = own_thread_time().zip(used).map(|(now, before)| now.saturating_sub(before));
+    Ok(tally.measured_in(used.filter(|used| !used.is_zero()).unwrap_or(began.elapsed())))
 }
 
 /// Makes `count` values on all cores, in order.

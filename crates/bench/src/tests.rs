@@ -168,7 +168,7 @@ fn a_stall_shows_in_every_request_that_was_due() {
         ..LoadPlan::new(address)
     };
     let measured = load::run(&plan, |_, _| Request::get("/"), |_, body| body == b"ok").unwrap();
-    // In 200 ms, 20 more requests were due and found the connection busy.
+    // In 200 ms, 20 more requests were due while the connection was busy.
     assert!(measured.queued + measured.unsent >= 15, "{measured:?}");
     assert!(measured.latency.max_us >= 200_000.0, "{measured:?}");
 }

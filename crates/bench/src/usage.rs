@@ -38,7 +38,7 @@ pub struct ThreadUsage {
     pub user_us: f64,
     /// CPU time in microseconds inside the kernel.
     pub system_us: f64,
-    /// Bytes passed to `write` calls: files, but not sockets.
+    /// Bytes passed to `write` calls: files, and sockets where a server uses `writev`.
     pub written_bytes: u64,
 }
 
@@ -118,6 +118,11 @@ impl ThreadActivity {
         }
         all
     }
+}
+
+/// CPU time of the calling thread so far, where the system reports it.
+pub fn own_thread_time() -> Option<Duration> {
+    read_schedstat(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
 }
 
 /// The third field is the state; `D` is waiting for the disk.

@@ -22,7 +22,9 @@ pub use cases::{ALL, GrowthCase};
 
 /// Things in the small hub, where there are any.
 const FEW: usize = 100;
-/// Time until a hub has written behind what it was filled with.
+/// Starts that are measured at most.
+const STARTS_MAX: usize = 3;
+/// Time until a hub has written behind what it was filled with, or released what it started with.
 const SETTLE: Duration = Duration::from_millis(500);
 /// Start times are given for this many.
 const MILLION: f64 = 1e6;
@@ -79,7 +81,6 @@ fn measure_case(
     };
     let mut hubs = options.hubs.iter().map(start).collect::<io::Result<Vec<_>>>()?;
     thread::sleep(SETTLE);
-    let memory: Vec<_> = hubs.iter().map(memory_per_thing).collect();
 
     let echo_plan = options.plan(echo.target(), options.middle_connections());
     let mut benchmarks =
@@ -107,13 +108,18 @@ fn measure_case(
         let ratio = Figure::lower(name, pair[1].ratios_to(&pair[0], cost), "×");
         figures.push(ratio.with_target(load.target).of_hub(&pair[1].hub));
     }
-    for ((binary, pair), memory) in options.hubs.iter().zip(&mut hubs).zip(memory) {
+    for (binary, pair) in options.hubs.iter().zip(&mut hubs) {
+        let (mut seconds, mut bytes) = (Vec::new(), Vec::new());
+        for _ in 0..options.rounds.min(STARTS_MAX) {
+            seconds.push(start_per_million(pair)?);
+            thread::sleep(SETTLE);
+            bytes.push(memory_per_thing(pair));
+        }
         let name = format!("memory per {}, {many} of them", case.thing);
-        let memory = Figure::lower(name, vec![memory], "bytes").with_target(case.memory_target);
+        let memory = Figure::lower(name, bytes, "bytes").with_target(case.memory_target);
         let name = format!("start per million {}, from {many}", case.things);
-        let starts = (0..options.rounds.min(3)).map(|_| start_per_million(pair));
-        let start = Figure::lower(name, starts.collect::<io::Result<_>>()?, "s");
-        let start = start.with_target(case.start_target).with_reference(echo_us);
+        let start = Figure::lower(name, seconds, "s").with_target(case.start_target);
+        let start = start.with_reference(echo_us);
         figures.extend([memory, start].map(|figure| figure.of_hub(&binary.label)));
     }
     Ok(Results { series, figures, notes: Vec::new() })
@@ -125,6 +131,7 @@ fn cost(round: &Measurement) -> f64 {
     if cpu.is_finite() { cpu } else { round.latency.p50_us }
 }
 
+/// Memory of one of them in a hub that has just been started, which has nothing else to keep.
 fn memory_per_thing([few, many]: &[FilledHub; 2]) -> f64 {
     let grown = many.hub.rss_bytes().zip(few.hub.rss_bytes());
     let grown = grown.map_or(f64::NAN, |(large, small)| large as f64 - small as f64);

@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{Peer, PeerKind, free_address};
-use crate::arrivals::{Arrival, ReceiverContext, Receivers};
+use crate::arrivals::{ACK_INTERVAL, Arrival, ReceiverContext, Receivers};
 use crate::connection::{BenchConnection, BenchRequest};
 use crate::measurement::RequestError;
 use crate::message;
@@ -116,37 +116,43 @@ async fn receive(
     let pull = json!({"batch": PULL_MAX, "expires": PULL_WAIT.as_nanos() as u64}).to_string();
     let next = format!("$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{consumer}");
     let pull = publish(&next, &connection.answers, pull.as_bytes());
-    let (mut arrivals, mut pulled) = (Vec::new(), PULL_MAX);
-    let mut closing = context.closing.clone();
+    let (mut arrivals, mut unacknowledged) = (Vec::new(), BytesMut::new());
+    let (mut pulled, mut pulled_at) = (PULL_MAX, Instant::now());
+    let mut last_acknowledged = Instant::now();
     connection.buffer.reserve(READ_BYTES);
     loop {
-        if pulled >= PULL_MAX {
+        let is_last = context.is_closing();
+        if (pulled >= PULL_MAX || pulled_at.elapsed() > PULL_WAIT) && !is_last {
             connection.stream.write_all(&pull).await?;
-            pulled = 0;
+            (pulled, pulled_at) = (0, Instant::now());
         }
-        let frame = tokio::select! {
-            biased;
-            frame = connection.next_frame() => frame?,
-            _ = closing.wait_for(|closing| *closing) => return Ok(arrivals),
+        let mut frame = match tokio::time::timeout(ACK_INTERVAL, connection.next_frame()).await {
+            Ok(frame) => Some(frame?),
+            Err(_) => None,
         };
         let arrived_ns = message::clock_ns(Instant::now());
-        let (mut new, mut acknowledgements, mut frame) = (0, BytesMut::new(), Some(frame));
-        // All that has arrived is acknowledged with one write.
+        let before = arrivals.len();
         while let Some(one) = frame {
             match (one.reply_to, message::sent_ns(&one.payload)) {
                 (Some(reply_to), Some(sent_ns)) => {
                     arrivals.push(Arrival { sent_ns, arrived_ns });
-                    acknowledgements.extend_from_slice(&publish(&reply_to, "", b"+ACK"));
-                    new += 1;
+                    unacknowledged.extend_from_slice(&publish(&reply_to, "", b"+ACK"));
                 }
                 // A message without payload ends the pull: it has waited long enough.
                 _ => pulled = PULL_MAX,
             }
             frame = connection.buffered_frame().await?;
         }
+        let new = arrivals.len() - before;
         pulled += new;
-        connection.stream.write_all(&acknowledgements).await?;
         context.count(new);
+        if is_last || last_acknowledged.elapsed() >= ACK_INTERVAL {
+            connection.stream.write_all(&unacknowledged.split()).await?;
+            last_acknowledged = Instant::now();
+        }
+        if is_last {
+            return Ok(arrivals);
+        }
     }
 }
 

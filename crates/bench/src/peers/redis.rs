@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{Peer, PeerKind, free_address};
-use crate::arrivals::{Arrival, ReceiverContext, Receivers};
+use crate::arrivals::{ACK_INTERVAL, Arrival, ReceiverContext, Receivers};
 use crate::connection::{BenchConnection, BenchRequest};
 use crate::measurement::RequestError;
 use crate::message;
@@ -23,9 +23,8 @@ const TARGET: f64 = 1.5;
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// The consumer group of all streams.
 const GROUP: &str = "bench";
-/// Messages read at once, and how long a read waits for the first.
+/// Messages read at once.
 const READ_MAX: &str = "1000";
-const READ_WAIT_MS: &str = "100";
 
 /// Starts Redis with one stream for each receiver.
 pub fn start(version: &str, receivers: usize) -> io::Result<Peer> {
@@ -65,23 +64,30 @@ async fn receive(
     stream: String,
     context: ReceiverContext,
 ) -> io::Result<Vec<Arrival>> {
-    let head = ["XREADGROUP", "GROUP", GROUP, "reader", "COUNT", READ_MAX, "BLOCK", READ_WAIT_MS];
+    let wait_ms = ACK_INTERVAL.as_millis().to_string();
+    let head = ["XREADGROUP", "GROUP", GROUP, "reader", "COUNT", READ_MAX, "BLOCK", &wait_ms];
     let read = RedisCommand::new(&[head.as_slice(), &["STREAMS", &stream, ">"]].concat());
-    let mut arrivals = Vec::new();
-    while !context.is_closing() {
+    let (mut arrivals, mut unacknowledged) = (Vec::new(), Vec::new());
+    let mut last_acknowledged = Instant::now();
+    loop {
+        let is_last = context.is_closing();
         let entries = read_entries(&connection.call(&read).await?)?;
-        if entries.is_empty() {
-            continue;
-        }
         let arrived_ns = message::clock_ns(Instant::now());
         let sent = entries.iter().filter_map(|(_, payload)| message::sent_ns(payload));
         arrivals.extend(sent.map(|sent_ns| Arrival { sent_ns, arrived_ns }));
         context.count(entries.len());
-        let mut acknowledge = vec!["XACK", &stream, GROUP];
-        acknowledge.extend(entries.iter().map(|(id, _)| id.as_str()));
-        connection.call(&RedisCommand::new(&acknowledge)).await?;
+        unacknowledged.extend(entries.into_iter().map(|(id, _)| id));
+        let is_due = is_last || last_acknowledged.elapsed() >= ACK_INTERVAL;
+        if is_due && !unacknowledged.is_empty() {
+            let head = ["XACK", &stream, GROUP].map(str::to_owned);
+            let words = [head.as_slice(), &std::mem::take(&mut unacknowledged)].concat();
+            connection.call(&RedisCommand::new(&words)).await?;
+            last_acknowledged = Instant::now();
+        }
+        if is_last {
+            return Ok(arrivals);
+        }
     }
-    Ok(arrivals)
 }
 
 fn stream(receiver: usize) -> String {
