@@ -208,7 +208,7 @@ impl Lane {
         }
     }
 
-    /// Waits for the log thread, publishes what it appended, and hands it the next batch.
+    /// Waits for the log thread and publishes what it appended.
     fn finish_append(&mut self) {
         let Some(log) = &mut self.log_thread else { return };
         let Some(Appended { batch, result, took }) = log.wait() else {
@@ -218,17 +218,9 @@ impl Lane {
         };
         self.inner.metrics.commits.observe_duration(took);
         match result {
-            Ok(place) => {
-                // The log is kept busy first.
-                if self.batch.as_ref().is_some_and(|next| !next.changes.is_empty())
-                    && self.check_store().is_ok()
-                    && let Some(next) = self.close_batch()
-                    && let Some(log) = &mut self.log_thread
-                {
-                    log.append(next);
-                }
-                self.publish(batch, Some(place));
-            }
+            // The next batch first takes what is queued by now: fewer and larger batches cost less
+            // than a log that is never idle gains.
+            Ok(place) => self.publish(batch, Some(place)),
             // What was decided on top of a batch that failed goes with it.
             Err(error) => {
                 let decided = std::iter::once(batch).chain(self.batch.take()).collect();

@@ -26,7 +26,7 @@ pub struct Appended {
 pub struct LogThread {
     batches: Option<SyncSender<Batch>>,
     results: Receiver<Appended>,
-    /// Set when the result is about to be sent, so that the lane can look for it cheaply.
+    /// Set just before the result is sent, so that the lane can look for it cheaply.
     has_result: Arc<AtomicBool>,
     is_busy: bool,
     thread: Option<JoinHandle<()>>,
@@ -71,7 +71,7 @@ impl LogThread {
         self.is_busy
     }
 
-    /// Whether a result is there, or will be at once.
+    /// Whether a result is there, or comes at once.
     pub fn has_result(&self) -> bool {
         self.has_result.load(Ordering::Acquire)
     }

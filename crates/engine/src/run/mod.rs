@@ -39,7 +39,7 @@ use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::random::RandomSource;
 use crate::secret::HubSecret;
-use crate::store::{PageQuery, Reader, Row, RowKey, StoreError};
+use crate::store::{PageQuery, Reader, RecentRows, Row, RowKey, StoreError};
 pub use history::{HistoryPage, JobRole, LoggedReport};
 use inboxes::SeekPoints;
 pub use live_inboxes::InboxSubscription;
@@ -117,6 +117,7 @@ pub struct Engine {
 struct Inner {
     world: RwLock<World>,
     readers: Arc<ReaderPool>,
+    recent_rows: Option<Arc<dyn RecentRows>>,
     notifier: Notifier,
     live_inboxes: LiveInboxes,
     watchers: Watchers,
@@ -304,6 +305,9 @@ impl Engine {
 
     /// One stored row.
     pub async fn load_row(&self, key: RowKey) -> Result<Option<Row>, Failure> {
+        if let Some(row) = self.inner.recent_rows.as_ref().and_then(|rows| rows.get(key)) {
+            return Ok(row);
+        }
         self.read_store(move |reader| reader.load(key)).await
     }
 

@@ -1,19 +1,22 @@
 //! Tests of the log's files: which belong to a database, and what is refused.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use rialto_core::changes::ExpiredRows;
+use rialto_core::changes::{Counters, ExpiredRows};
 use rialto_core::command::Command;
 use rialto_core::time::Timestamp;
 use rialto_core::world::{Rules, World};
 use tempfile::TempDir;
 
-use super::log_paths;
+use super::{LogOptions, LogSnapshot, LogWriter, Place, log_paths};
 use crate::audit::audit_dir;
 use crate::backup::create_backup;
 use crate::fixtures::{ModelHub, enrol};
-use crate::store::Store;
+use crate::metrics::Histogram;
 use crate::store::sqlite::{DB_FILE, SqliteStore};
+use crate::store::{BatchLog, Store};
 
 /// Registers an agent in a new batch.
 fn register(store: &mut SqliteStore, model: &mut ModelHub, name: &str) {
@@ -149,4 +152,44 @@ fn a_batch_that_is_damaged_before_the_newest_is_refused() {
     bytes[4_096 + 200] ^= 1;
     std::fs::write(&first, bytes).unwrap();
     assert_refused(dir.path(), &["batch 2 of the log", "batch 3 follows it", "restore a backup"]);
+}
+
+/// A log whose files take one batch each, and of which the database has the batches up to here.
+fn short_log(dir: &Path, checkpointed: &Arc<AtomicU64>) -> LogWriter {
+    let options = LogOptions {
+        id: [7; 16],
+        place: Place::default(),
+        next: Counters::default(),
+        file_bytes: 4_096,
+        checkpointed: checkpointed.clone(),
+        syncs: Arc::new(Histogram::for_durations()),
+        bytes: Arc::default(),
+    };
+    LogWriter::open(dir, options).expect("an empty directory").0
+}
+
+#[test]
+fn a_file_is_used_again_only_once_the_database_has_every_batch_in_it() {
+    let (dir, checkpointed) = (tempfile::tempdir().unwrap(), Arc::new(AtomicU64::new(0)));
+    let mut log = short_log(dir.path(), &checkpointed);
+    let mut model = ModelHub::default();
+    let mut places = vec![Place::default()];
+    let mut append = |places: &mut Vec<Place>, name: &str| {
+        let (_, changes) = model.run(Command::Register(Box::new(enrol(name, name, &[]))));
+        places.push(log.append(&changes, &ExpiredRows::default()).expect("there is space"));
+    };
+    let batches_after = |place| {
+        let found = LogSnapshot::read(dir.path(), [7; 16]).expect("two files");
+        found.batches_after(place).map(|batches| batches.len())
+    };
+    for name in ["a", "b", "c", "d", "e"] {
+        append(&mut places, name);
+    }
+    assert_eq!(batches_after(places[0]).expect("all are there"), 5);
+    checkpointed.store(5, Ordering::Release);
+    for name in ["f", "g"] {
+        append(&mut places, name);
+    }
+    assert_eq!(batches_after(places[5]).expect("the newest are there"), 2);
+    assert!(batches_after(places[0]).is_err(), "a file was used again");
 }

@@ -36,7 +36,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::log::{self, LogId, LogOptions, LogWriter, LoggedBatch, Place};
 use super::unwritten::join_page;
-use super::{BatchLog, PageQuery, Reader, Row, RowKey, Store, StoreError};
+use super::{BatchLog, PageQuery, Reader, RecentRows, Row, RowKey, Store, StoreError};
 use crate::metrics::Histogram;
 use crate::permissions;
 use bloom::FilterLoader;
@@ -103,7 +103,7 @@ impl SqliteStore {
         wal::check_wal(dir)?;
         let path = create_db_file(dir)?;
         let writer = open_for_writing(&path)?;
-        let (log_id, place) = open_log_state(&writer, dir)?;
+        let (log_id, place) = open_log_state(&writer, dir, limits.file_bytes)?;
         let shared = Arc::new(SharedRows::default());
         shared.checkpointed.store(place.number, Ordering::Release);
         shared.unwritten.write().active.place = place;
@@ -229,7 +229,11 @@ fn audit_before_migration(db: &Connection, path: &Path) -> Result<(), StoreError
 
 /// Which log belongs to the file, and up to where the tables are complete. From now on the log is
 /// in use, and a start without its files is refused.
-fn open_log_state(db: &Connection, dir: &Path) -> Result<(LogId, Place), StoreError> {
+fn open_log_state(
+    db: &Connection,
+    dir: &Path,
+    file_bytes: u64,
+) -> Result<(LogId, Place), StoreError> {
     let place = checkpoint::read_place(db)?;
     let id = match checkpoint::read_log_state(db)? {
         Some(LogState { id, is_open: true }) => {
@@ -244,7 +248,7 @@ fn open_log_state(db: &Connection, dir: &Path) -> Result<(LogId, Place), StoreEr
         }
     };
     // Created before the state says so.
-    log::create(dir, id)?;
+    log::create(dir, id, file_bytes)?;
     checkpoint::write_log_state(db, &LogState { id, is_open: true })?;
     Ok((id, place))
 }
@@ -342,6 +346,10 @@ impl Store for SqliteStore {
         load_row(&self.db, &self.shared, key)
     }
 
+    fn recent_rows(&self) -> Option<Arc<dyn RecentRows>> {
+        Some(self.shared.clone())
+    }
+
     fn run_maintenance(&mut self) -> Result<(), StoreError> {
         self.checkpointer.make_room()?;
         self.checkpointer.write_all();
@@ -359,9 +367,20 @@ impl Store for SqliteStore {
     }
 }
 
+impl RecentRows for SharedRows {
+    fn get(&self, key: RowKey) -> Option<Option<Row>> {
+        match key {
+            RowKey::Claim(digest) => {
+                self.claims.read().get(digest).map(|claim| Some(Row::Claim(claim)))
+            }
+            key => self.unwritten.read().get(key),
+        }
+    }
+}
+
 /// One row. The tables are read last: a row that is written to them in between is found there.
 fn load_row(db: &Connection, shared: &SharedRows, key: RowKey) -> Result<Option<Row>, StoreError> {
-    if let Some(row) = shared.unwritten.read().get(key) {
+    if let Some(row) = shared.get(key) {
         return Ok(row);
     }
     let _pass = shared.gate.enter();

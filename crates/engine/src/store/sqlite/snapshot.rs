@@ -42,7 +42,7 @@ impl StoreSnapshot {
         backup::reject_backup(&db)?;
         let log = match checkpoint::read_log_state(&db) {
             // Without a log nothing is missing; the audit reports the row.
-            Err(StoreError::Corrupt(_)) if !log::exists(dir) => None,
+            Err(StoreError::Corrupt(_)) if log::is_absent(dir) => None,
             log => log?,
         };
         if log.as_ref().is_some_and(|log| log.is_open) {
