@@ -15,7 +15,7 @@ pub mod terms;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -134,11 +134,11 @@ pub struct AgentState {
     pub ranking_standing: Option<Standing>,
     /// Its newest outcomes. Shared, because an agent state is copied far more often than these
     /// change.
-    #[serde(default, skip_serializing_if = "is_empty")]
+    #[serde(default = "empty_window", skip_serializing_if = "is_empty")]
     pub window: Arc<Window>,
     /// The owners it completed jobs for; shared for the same reason. Jobs from before this was
     /// recorded are missing.
-    #[serde(default, skip_serializing_if = "has_no_customers")]
+    #[serde(default = "no_customers", skip_serializing_if = "has_no_customers")]
     #[serde(rename = "patrons")]
     pub customers: Arc<Customers>,
     /// The status it last reported.
@@ -220,6 +220,17 @@ impl Agent {
     }
 }
 
+/// The same value for all agents without outcomes, so that none allocates its own.
+fn empty_window() -> Arc<Window> {
+    static EMPTY: LazyLock<Arc<Window>> = LazyLock::new(Arc::default);
+    EMPTY.clone()
+}
+
+fn no_customers() -> Arc<Customers> {
+    static NONE: LazyLock<Arc<Customers>> = LazyLock::new(Arc::default);
+    NONE.clone()
+}
+
 fn is_empty(window: &Arc<Window>) -> bool {
     window.is_empty()
 }
@@ -248,8 +259,8 @@ impl AgentState {
             presence: Presence::new(now),
             standing: Standing::default(),
             ranking_standing: None,
-            window: Arc::default(),
-            customers: Arc::default(),
+            window: empty_window(),
+            customers: no_customers(),
             status: None,
             claimed_reputation: None,
             declined_jobs: Vec::new(),

@@ -231,7 +231,7 @@ mod tests {
         let alias = Alias {
             id: AliasId(id),
             protocol: Protocol::new("relay"),
-            name: "x".repeat(bytes),
+            name: "x".repeat(bytes).into(),
             agent: AgentId(id),
         };
         Changes { aliases: vec![alias], ..Changes::default() }

@@ -16,6 +16,7 @@ pub(crate) mod row;
 pub mod row_probe;
 pub(crate) mod schema;
 pub(crate) mod snapshot;
+mod table_loader;
 #[cfg(test)]
 mod tests;
 mod wal;
