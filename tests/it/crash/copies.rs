@@ -20,14 +20,14 @@ fn restore_copy(data: &Path, room: &TempDir, name: &str) -> std::path::PathBuf {
     let path = |name: &str| room.path().join(name);
     let text = |path: &Path| path.display().to_string();
     let (file, restored) = (path(&format!("{name}.db")), path(name));
-    let (code, said, error) = run(&["backup", "--data", &text(data), "--to", &text(&file)]);
-    assert_eq!(code, 0, "{said}{error}");
+    let (code, output, error) = run(&["backup", "--data", &text(data), "--to", &text(&file)]);
+    assert_eq!(code, 0, "{output}{error}");
     let (from, to) = (text(&file), text(&restored));
     let key = text(&data.join("hub.key"));
     let more = ["--hub-key", &key, "--beside-original"];
-    let (code, said, error) =
+    let (code, output, error) =
         run(&[&["restore", "--from", &from, "--data", &to][..], &more].concat());
-    assert_eq!(code, 0, "{said}{error}");
+    assert_eq!(code, 0, "{output}{error}");
     restored
 }
 

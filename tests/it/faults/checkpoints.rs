@@ -30,9 +30,9 @@ async fn write_until(
         let words = turn(&alice.id, &"a".repeat(LONG), &n.to_string(), 1);
         let body = json!({"receiver_id": bob.id, "envelope": words});
         let request = Request::post("/relay/messages", Some(&alice.key), &body);
-        let told = caller.send(hub.url(), &request).await.map(|(status, _)| status);
-        *taken += u64::from(told.is_some_and(|status| (200..300).contains(&status)));
-        if happens(&told) {
+        let status = caller.send(hub.url(), &request).await.map(|(status, _)| status);
+        *taken += u64::from(status.is_some_and(|status| (200..300).contains(&status)));
+        if happens(&status) {
             return;
         }
     }
@@ -50,11 +50,8 @@ async fn a_failed_checkpoint_ends_the_hub(class: &str, file: &str) {
     let hub = Hub::start(&room, &Fault::switched(DiskFault::Eio, &room).only(class).on(file));
     room.switch_on();
     let mut taken = 0;
-    write_until(&caller, &hub, &mut taken, |told| match told {
-        Some(status) => *status >= 300,
-        None => true,
-    })
-    .await;
+    write_until(&caller, &hub, &mut taken, |status| status.is_none_or(|status| status >= 300))
+        .await;
     let (status, complaint) = hub.ended();
     assert_complained(status, &complaint);
     assert!(room.boundaries().iter().any(|one| one.failed && one.name == file));
@@ -87,16 +84,16 @@ fn tables_without_disk_space_refuse_no_message_until_the_log_is_at_its_limit() {
         let hub = Hub::start(&room, &fault);
         room.switch_on();
         let mut taken = 0;
-        write_until(&caller, &hub, &mut taken, |told| {
-            assert!(matches!(told, Some(200..300 | 507)), "{told:?}");
-            *told == Some(507)
+        write_until(&caller, &hub, &mut taken, |status| {
+            assert!(matches!(status, Some(200..300 | 507)), "{status:?}");
+            *status == Some(507)
         })
         .await;
         assert!(taken > 0, "the log has space");
         assert_eq!(arrived(&caller, hub.url()).await, taken);
         room.switch_off();
-        write_until(&caller, &hub, &mut taken, |told| {
-            assert!(matches!(told, Some(200..300)), "{told:?}");
+        write_until(&caller, &hub, &mut taken, |status| {
+            assert!(matches!(status, Some(200..300)), "{status:?}");
             true
         })
         .await;
@@ -118,15 +115,15 @@ fn a_checkpoint_without_disk_space_waits_and_delays_no_other_work() {
         let tried = |fails: bool| {
             room.boundaries().iter().any(|one| one.name == FILE && one.failed == fails)
         };
-        write_until(&caller, &hub, &mut taken, |told| {
-            assert!(matches!(told, Some(200..300)), "{told:?}");
+        write_until(&caller, &hub, &mut taken, |status| {
+            assert!(matches!(status, Some(200..300)), "{status:?}");
             tried(true)
         })
         .await;
         assert!(!tried(false), "nothing was copied");
         room.switch_off();
-        write_until(&caller, &hub, &mut taken, |told| {
-            assert!(matches!(told, Some(200..300)), "{told:?}");
+        write_until(&caller, &hub, &mut taken, |status| {
+            assert!(matches!(status, Some(200..300)), "{status:?}");
             tried(false)
         })
         .await;

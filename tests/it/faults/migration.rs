@@ -74,8 +74,8 @@ async fn assert_answers_the_same(hub: &Hub) {
 }
 
 fn assert_audited(room: &DataDir) {
-    let (code, said) = audit(&room.data());
-    assert_eq!(code, 0, "{said}");
+    let (code, report) = audit(&room.data());
+    assert_eq!(code, 0, "{report}");
 }
 
 fn schema_version(room: &DataDir) -> i64 {

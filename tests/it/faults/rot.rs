@@ -162,7 +162,7 @@ fn damage_each(killed: bool, name: &str, damages: &[Damage]) {
 async fn damage_one(killed: bool, name: &str, damage: Damage, tally: &Tally) {
     let room = DataDir::with(&data(killed).data());
     damage.apply(&room, name);
-    let (code, said) = audit(&room.data());
+    let (code, report) = audit(&room.data());
     tally.audited.fetch_add(usize::from(code != 0), Ordering::Relaxed);
     let hub = Hub::start(&room, &Fault::none());
     let view = match hub.url.clone() {
@@ -179,7 +179,7 @@ async fn damage_one(killed: bool, name: &str, damage: Damage, tally: &Tally) {
     let (views, at_risk) = (&reference().views, steps_at_risk(killed, name, damage));
     let correct = &views[(views.len() - 1).saturating_sub(at_risk)..];
     let [.., last] = correct else { unreachable!("one at least") };
-    let wrong = || format!("audit said {code}: {said}\n{}", view.unlike(last));
+    let wrong = || format!("the audit ended with {code}: {report}\n{}", view.unlike(last));
     assert!(correct.contains(&view), "a wrong answer: {}", wrong());
     tally.correct.fetch_add(1, Ordering::Relaxed);
 }

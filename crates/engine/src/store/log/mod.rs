@@ -172,7 +172,7 @@ impl LogWriter {
         });
         let files = [first?, second?];
         let length = |index: usize| match files[index].metadata() {
-            Ok(found) => Ok(found.len()),
+            Ok(metadata) => Ok(metadata.len()),
             Err(error) => Err(io_error(&paths[index], &error)),
         };
         let lengths = [length(0)?, length(1)?];

@@ -160,7 +160,7 @@ pub fn is_start_of_log(log: LogId, bytes: &[u8]) -> bool {
     match bytes.get(..HEADER_BYTES) {
         Some(header) if header[..8] == [0; 8] => true,
         Some(header) => &header[..8] == MAGIC && header[32..48] == log,
-        None => bytes.is_empty(),
+        None => bytes.iter().all(|byte| *byte == 0),
     }
 }
 

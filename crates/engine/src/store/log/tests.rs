@@ -179,8 +179,8 @@ fn a_file_is_used_again_only_once_the_database_has_every_batch_in_it() {
         places.push(log.append(&changes, &ExpiredRows::default()).expect("there is space"));
     };
     let batches_after = |place| {
-        let found = LogSnapshot::read(dir.path(), [7; 16]).expect("two files");
-        found.batches_after(place).map(|batches| batches.len())
+        let snapshot = LogSnapshot::read(dir.path(), [7; 16]).expect("two files");
+        snapshot.batches_after(place).map(|batches| batches.len())
     };
     for name in ["a", "b", "c", "d", "e"] {
         append(&mut places, name);

@@ -258,7 +258,7 @@ fn open_log_state(
 /// same permissions.
 fn create_db_file(dir: &Path) -> Result<PathBuf, StoreError> {
     let path = dir.join(DB_FILE);
-    let length = |path: &Path| path.metadata().map_or(0, |found| found.len());
+    let length = |path: &Path| path.metadata().map_or(0, |file| file.len());
     if length(&path) == 0 {
         // SQLite deletes the WAL of an empty database.
         let [first, second] = log::log_paths(dir);
