@@ -46,6 +46,8 @@ impl LogThread {
             while let Ok(batch) = queue.recv() {
                 let began = Instant::now();
                 let result = log.lock().append(&batch.changes, &batch.expired);
+                // Before the result: the lane clears it after it took the result, and a mark that
+                // came later would let it wait for a batch that does not exist.
                 finished.store(true, Ordering::Release);
                 if sender.send(Appended { batch, result, took: began.elapsed() }).is_err() {
                     return;

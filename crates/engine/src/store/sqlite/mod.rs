@@ -104,7 +104,7 @@ impl SqliteStore {
         wal::check_wal(dir)?;
         let path = create_db_file(dir)?;
         let writer = open_for_writing(&path)?;
-        let (log_id, place) = open_log_state(&writer, dir)?;
+        let (log_id, place) = open_log_state(&writer, dir, limits.file_bytes)?;
         let shared = Arc::new(SharedRows::default());
         shared.checkpointed.store(place.number, Ordering::Release);
         shared.unwritten.write().active.place = place;
@@ -114,6 +114,7 @@ impl SqliteStore {
             id: log_id,
             place,
             next: read::load_counters(&writer)?.unwrap_or_default(),
+            file_bytes: limits.file_bytes,
             checkpointed: shared.checkpointed.clone(),
             syncs: syncs.clone(),
             bytes: log_bytes.clone(),
@@ -229,20 +230,18 @@ fn audit_before_migration(db: &Connection, path: &Path) -> Result<(), StoreError
 
 /// Which log belongs to the file, and up to where the tables are complete. From now on the log is
 /// in use, and a start without its files is refused.
-fn open_log_state(db: &Connection, dir: &Path) -> Result<(LogId, Place), StoreError> {
+fn open_log_state(
+    db: &Connection,
+    dir: &Path,
+    file_bytes: u64,
+) -> Result<(LogId, Place), StoreError> {
     let place = checkpoint::read_place(db)?;
     let id = match checkpoint::read_log_state(db)? {
-        Some(LogState { is_open: true, .. }) if !log::exists(dir) => {
-            return Err(StoreError::Corrupt(format!(
-                "{DB_FILE}-log0 or -log1 is missing; {DB_FILE} alone lacks the newest changes"
-            )));
+        Some(LogState { id, is_open: true }) => {
+            log::require_files(dir)?;
+            return Ok((id, place));
         }
-        Some(LogState { id, is_open }) => {
-            if is_open {
-                return Ok((id, place));
-            }
-            id
-        }
+        Some(LogState { id, is_open: false }) => id,
         None => {
             let mut id = LogId::default();
             getrandom::fill(&mut id).map_err(|error| StoreError::Failed(error.to_string()))?;
@@ -250,7 +249,7 @@ fn open_log_state(db: &Connection, dir: &Path) -> Result<(LogId, Place), StoreEr
         }
     };
     // Created before the state says so.
-    log::create(dir)?;
+    log::create(dir, id, file_bytes)?;
     checkpoint::write_log_state(db, &LogState { id, is_open: true })?;
     Ok((id, place))
 }
@@ -259,6 +258,19 @@ fn open_log_state(db: &Connection, dir: &Path) -> Result<(LogId, Place), StoreEr
 /// same permissions.
 fn create_db_file(dir: &Path) -> Result<PathBuf, StoreError> {
     let path = dir.join(DB_FILE);
+    let length = |path: &Path| path.metadata().map_or(0, |file| file.len());
+    if length(&path) == 0 {
+        // SQLite deletes the WAL of an empty database.
+        let [first, second] = log::log_paths(dir);
+        let beside = [dir.join(format!("{DB_FILE}-wal")), first, second];
+        if let Some(left) = beside.iter().find(|path| length(path) > 0) {
+            return Err(StoreError::Corrupt(format!(
+                "{DB_FILE} is missing or empty, and {} belongs to it; put {DB_FILE} back, or \
+                 restore a backup into an empty directory",
+                left.file_name().unwrap_or_default().display()
+            )));
+        }
+    }
     permissions::open_private_file(&path).map_err(io_error)?;
     for beside in ["-wal", "-shm"] {
         permissions::restrict_file(&dir.join(format!("{DB_FILE}{beside}")));
