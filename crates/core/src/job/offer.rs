@@ -1,7 +1,6 @@
 //! Offers: prices named by workers, in a sealed auction or for the requester to accept.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -208,8 +207,8 @@ pub fn make_offer(
     if job.selection == Selection::Offers {
         notify_offer(draft, &mut job, by);
     }
-    draft.put_job(job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = draft.put_job(job);
+    Ok(Answer::Job { job, repeated: false })
 }
 
 /// Notifies the requester of an offer it may accept. An agent that was not invited is treated as
@@ -259,8 +258,8 @@ pub fn close_if_all_answered(draft: &mut Draft<'_>, job: Job) -> Result<Answer, 
     if !job.candidates.invited.is_empty() && job.candidates.invited.iter().all(has_answered) {
         return close_auction(draft, job);
     }
-    draft.put_job(job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = draft.put_job(job);
+    Ok(Answer::Job { job, repeated: false })
 }
 
 /// The requester accepts an offer, at exactly the price it was shown.
@@ -280,8 +279,8 @@ pub fn accept_offer(draft: &mut Draft<'_>, order: AcceptOffer) -> Result<Answer,
     }
     let mut job = assign_offer(draft, job, index)?;
     job.payment.proof = payment_proof;
-    draft.put_job(job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = draft.put_job(job);
+    Ok(Answer::Job { job, repeated: false })
 }
 
 /// The job of this requester, and the index of the offer that is meant.
@@ -383,8 +382,8 @@ pub fn make_invited_offer(
     let valid_until = at.plus(valid_for);
     let offer = Offer { by, name, price, eta, at, valid_until, inbox_position: None };
     request::add_offer(draft, &mut job, offer);
-    draft.put_job(job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = draft.put_job(job);
+    Ok(Answer::Job { job, repeated: false })
 }
 
 /// Whether the offer that is accepted is the one made here. Its maker chose the offer's id and may
@@ -478,6 +477,6 @@ pub fn close_auction(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refu
             return end::fail(draft, job, State::Failed, Cause::NoWorkerLeft, text);
         }
     }
-    draft.put_job(job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = draft.put_job(job);
+    Ok(Answer::Job { job, repeated: false })
 }

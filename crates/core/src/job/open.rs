@@ -62,8 +62,8 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     if let Some(request) = request {
         claim_request(draft, request, &job);
     }
-    insert_new_job(draft, job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = insert_new_job(draft, job);
+    Ok(Answer::Job { job, repeated: false })
 }
 
 /// Maps a request id to its job. If a requester reuses an id, the newest job counts. An id that two
@@ -183,7 +183,7 @@ pub fn new_job(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
 }
 
 /// Writes a newly opened job and claims its ids.
-pub fn insert_new_job(draft: &mut Draft<'_>, job: Job) {
+pub fn insert_new_job(draft: &mut Draft<'_>, job: Job) -> Arc<Job> {
     draft.add_claim(
         claim::job(job.request.origin, &job.request.foreign_id),
         ClaimTarget::Job(job.id),
@@ -193,7 +193,7 @@ pub fn insert_new_job(draft: &mut Draft<'_>, job: Job) {
     if let Requester::Agent(agent) = job.request.requester {
         market_totals::update(draft, agent, &job, |tally| tally.requested += 1);
     }
-    draft.put_job(job);
+    draft.put_job(job)
 }
 
 /// Holds the whole budget before any work starts.
@@ -377,8 +377,7 @@ fn broadcast(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
             job.request.foreign_id = format!("{}#{copy}", probe.request.foreign_id);
         }
         acceptance::hold_and_assign(draft, &mut job, one)?;
-        insert_new_job(draft, job.clone());
-        jobs.push(Arc::new(job));
+        jobs.push(insert_new_job(draft, job));
     }
     Ok(Answer::Jobs(jobs))
 }

@@ -12,6 +12,7 @@ mod live_inboxes;
 mod log_thread;
 mod notifier;
 mod reader_pool;
+mod reply;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -33,7 +34,7 @@ use rialto_core::idempotency::{self, IdempotencyRecord, Principal, Receipt, Save
 use rialto_core::refusal::Refusal;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::World;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::clock::Clock;
 use crate::metrics::Metrics;
@@ -46,6 +47,8 @@ pub use live_inboxes::InboxSubscription;
 use live_inboxes::LiveInboxes;
 use notifier::Notifier;
 use reader_pool::ReaderPool;
+use reply::ReplySender;
+pub use reply::receive_replies;
 #[cfg(any(test, feature = "testkit"))]
 pub use start::ManualLane;
 pub use start::{EngineParts, RunningEngine};
@@ -88,7 +91,7 @@ pub struct RunResult {
 /// One command on its way to the lane.
 struct CommandRequest {
     envelope: Envelope,
-    reply: oneshot::Sender<Result<LaneReply, Failure>>,
+    reply: ReplySender,
 }
 
 enum LaneMessage {
@@ -166,7 +169,7 @@ impl Engine {
 
     /// The same for an envelope.
     pub async fn run_envelope(&self, envelope: Envelope) -> Result<RunResult, Failure> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = reply::channel();
         let request = Box::new(CommandRequest { envelope, reply });
         self.lane.send(LaneMessage::Run(request)).await.map_err(|_| Failure::Unavailable)?;
         match answer.await.map_err(|_| Failure::Unavailable)?? {

@@ -28,6 +28,9 @@ use record::{FoundRecord, RecordHeader, chain_after, encode_record, find_records
 
 /// A file longer than this is followed by the other, if that is free.
 pub(crate) const FILE_BYTES: u64 = 8 << 20;
+/// A new file has this many bytes, and doubles when it is full: syncing blocks that exist already
+/// takes about half as long as syncing a file that grows with every batch.
+const NEW_FILE_BYTES: u64 = 256 << 10;
 /// A file that had to grow longer is truncated to this before it is used again.
 const KEPT_BYTES: u64 = 4 * FILE_BYTES;
 
@@ -39,7 +42,8 @@ pub fn log_paths(dir: &Path) -> [PathBuf; 2] {
 /// Creates the files of a log that does not exist yet.
 pub fn create(dir: &Path) -> Result<(), StoreError> {
     for path in log_paths(dir) {
-        permissions::open_private_file(&path).and_then(|file| file.sync_all()).map_err(io_error)?;
+        let file = permissions::open_private_file(&path).map_err(io_error)?;
+        extend(&file, NEW_FILE_BYTES).and_then(|_| file.sync_all()).map_err(disk_error)?;
     }
     durability::sync_directories(dir)
 }
@@ -91,6 +95,7 @@ pub struct LogWriter {
     files: [File; 2],
     /// The newest batch in each file.
     newest: [u64; 2],
+    lengths: [u64; 2],
     /// Which file is written, and where.
     current: usize,
     offset: u64,
@@ -130,6 +135,8 @@ impl LogWriter {
             Ok(file)
         });
         let files = [first.map_err(io_error)?, second.map_err(io_error)?];
+        let length = |file: &File| file.metadata().map(|found| found.len()).map_err(io_error);
+        let lengths = [length(&files[0])?, length(&files[1])?];
         let found = LogSnapshot::read(dir, id)?;
         let ends = found.0.each_ref().map(|records| {
             let newest = records.iter().max_by_key(|record| record.number());
@@ -140,6 +147,7 @@ impl LogWriter {
         let writer = Self {
             id,
             files,
+            lengths,
             newest: ends.map(|(number, _)| number),
             current,
             offset: ends[current].1,
@@ -200,8 +208,9 @@ impl LogWriter {
         if self.offset < FILE_BYTES || !is_free {
             return Ok(());
         }
-        if self.files[other].metadata()?.len() > KEPT_BYTES {
+        if self.lengths[other] > KEPT_BYTES {
             self.files[other].set_len(KEPT_BYTES)?;
+            self.lengths[other] = KEPT_BYTES;
         }
         (self.current, self.offset) = (other, 0);
         Ok(())
@@ -210,9 +219,26 @@ impl LogWriter {
     fn write(&mut self) -> std::io::Result<()> {
         self.switch_file()?;
         let mut file = &self.files[self.current];
+        let end = self.offset + self.buffer.len() as u64;
+        if end > self.lengths[self.current] {
+            let length = (2 * self.lengths[self.current]).clamp(NEW_FILE_BYTES, FILE_BYTES);
+            self.lengths[self.current] = extend(file, length.max(end))?;
+        }
         file.seek(SeekFrom::Start(self.offset))?;
         file.write_all(&self.buffer)
     }
+}
+
+/// Writes zeros up to a length, if the file is shorter, and returns its length.
+fn extend(mut file: &File, length: u64) -> std::io::Result<u64> {
+    let mut end = file.seek(SeekFrom::End(0))?;
+    let zeros = [0; 64 << 10];
+    while end < length {
+        let more = (length - end).min(zeros.len() as u64);
+        file.write_all(&zeros[..more as usize])?;
+        end += more;
+    }
+    Ok(end)
 }
 
 impl BatchLog for LogWriter {
@@ -229,11 +255,9 @@ impl BatchLog for LogWriter {
         let place = encode_record(header, changes, expired, &mut self.buffer)?;
         if let Err(error) = self.write() {
             // What was written in part is no record, and the next batch overwrites it.
-            if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
-                return Err(StoreError::Full);
-            }
-            self.failed = true;
-            return Err(io_error(error));
+            let error = disk_error(error);
+            self.failed = !matches!(error, StoreError::Full);
+            return Err(error);
         }
         let began = Instant::now();
         if let Err(error) = self.files[self.current].sync_data() {
@@ -266,6 +290,14 @@ fn next_ids(mut next: Counters, changes: &Changes) -> Counters {
     after(&changes.claims, &mut next.claim, |row| row.id.next());
     after(&changes.aliases, &mut next.alias, |row| row.id.next());
     next
+}
+
+/// The error of a write: a full disk is no damage.
+fn disk_error(error: std::io::Error) -> StoreError {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::Full,
+        _ => io_error(error),
+    }
 }
 
 fn io_error(error: std::io::Error) -> StoreError {
