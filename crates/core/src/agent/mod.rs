@@ -131,7 +131,7 @@ pub struct AgentState {
     /// there is no difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "weighed")]
-    pub ranking_standing: Option<Standing>,
+    pub ranking_standing: Option<Box<Standing>>,
     /// Its newest outcomes. Shared, because an agent state is copied far more often than these
     /// change.
     #[serde(default = "empty_window", skip_serializing_if = "is_empty")]
@@ -144,7 +144,7 @@ pub struct AgentState {
     /// The status it last reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "said")]
-    pub status: Option<StatusReport>,
+    pub status: Option<Box<StatusReport>>,
     /// The reputation it last claimed. Stored and shown; no decision uses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "claim")]
@@ -242,13 +242,15 @@ fn has_no_customers(patrons: &Arc<Customers>) -> bool {
 impl AgentState {
     /// The agent's standing in the hub's own ranking.
     pub fn ranking_standing(&self) -> Standing {
-        self.ranking_standing.unwrap_or(self.standing)
+        self.ranking_standing.as_deref().copied().unwrap_or(self.standing)
     }
 
     /// Records an outcome: whether it counts, and whether it counts in the hub's own ranking.
     pub fn record_outcome(&mut self, ok: bool, (counted, weighs): (bool, bool), hirer: Score) {
-        let before = self.ranking_standing.or((counted && !weighs).then_some(self.standing));
-        self.ranking_standing = before.map(|before| before.after(ok, counted && weighs, hirer));
+        let before = self.ranking_standing.as_deref().copied();
+        let before = before.or((counted && !weighs).then_some(self.standing));
+        let after = before.map(|before| before.after(ok, counted && weighs, hirer));
+        self.ranking_standing = after.map(Box::new);
         self.standing = self.standing.after(ok, counted, hirer);
     }
 

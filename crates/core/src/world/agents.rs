@@ -107,17 +107,17 @@ impl World {
 
     /// When the next agent goes offline without further activity.
     pub fn next_offline_at(&self) -> Option<Timestamp> {
-        self.presence_ends.first().map(|(at, _)| *at)
+        self.presence_ends.first().map(|(at, _)| at)
     }
 
     /// Removes agents from the index whose last activity is too old.
     pub fn expire_online(&mut self, now: Timestamp) {
-        while let Some((until, id)) = self.presence_ends.first().copied() {
+        while let Some((until, id)) = self.presence_ends.first() {
             if now <= until {
                 return;
             }
             // Removed here unconditionally, so that the loop ends.
-            self.presence_ends.remove(&(until, id));
+            self.presence_ends.remove((until, id));
             if let Some(agent) = self.agents.row(id).cloned() {
                 self.unlist_agent(&agent);
                 self.list_offline(&agent);
@@ -224,7 +224,7 @@ impl World {
 
     fn extend_online(&mut self, id: AgentId, old: Timestamp, until: Timestamp) {
         if old != until {
-            self.presence_ends.remove(&(old, id));
+            self.presence_ends.remove((old, id));
             self.set_online(id, until);
         }
     }
@@ -262,7 +262,7 @@ impl World {
         match self.agents.set_listed(agent.id, Listed::No) {
             Listed::Online(until) => {
                 self.skills.remove_online(agent, listing);
-                self.presence_ends.remove(&(until, agent.id));
+                self.presence_ends.remove((until, agent.id));
             }
             Listed::Offline => self.skills.remove_offline(agent, listing.rank),
             Listed::No => {}

@@ -29,15 +29,15 @@ use crate::refusal::{MemoryBudget, Refusal};
 /// Allocator overhead per text.
 const ALLOCATION: usize = 16;
 /// An agent without its texts: its row, its agent state, its inbox, and its index entries.
-const AGENT: usize = size_of::<Agent>() + size_of::<AgentState>() + 1_100;
+const AGENT: usize = size_of::<Agent>() + size_of::<AgentState>() + 600;
 /// A skill without its texts: its entry, and an index entry that no other agent shares.
 const SKILL: usize = size_of::<Skill>() + 1_800;
 /// An alias in one protocol: its entries in the two indexes.
-const ALIAS: usize = 260;
+const ALIAS: usize = 200;
 /// An account without its name.
 const OWNER: usize = size_of::<Owner>() + 620;
 /// A credential.
-const KEY: usize = size_of::<Key>() + 420;
+const KEY: usize = size_of::<Key>() + 220;
 /// A job without its texts: its row, its ids and its index entries.
 const JOB: usize = size_of::<Job>() + 1_700;
 /// A delivery without its texts.
@@ -334,9 +334,9 @@ impl MemorySize for Rotation {
     }
 }
 
-/// An alias of an agent. Each index contains it twice, by name and by agent.
+/// An alias of an agent: its text once, and its entries in both indexes.
 fn alias_bytes(name: &str) -> usize {
-    ALIAS + text(name) * 4
+    ALIAS + text(name) * 2
 }
 
 /// How these changes affect the bytes in use.

@@ -14,12 +14,12 @@ pub mod discover;
 pub mod footprint;
 pub mod id_map;
 pub(crate) mod jobs;
-mod key_set;
 mod keys;
 mod owner_failures;
 mod rules;
 pub mod skills;
 pub(crate) mod sorted_merge;
+mod sorted_set;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -51,6 +51,7 @@ use id_map::IdMap;
 use keys::KeyByHash;
 pub use rules::Rules;
 use skills::SkillIndex;
+use sorted_set::SortedSet;
 use waiting::WaitingJobs;
 
 /// All hot rows and their indexes.
@@ -62,7 +63,7 @@ pub struct World {
     pub next: Counters,
     agents: AgentTable,
     /// When agents go offline without further activity.
-    presence_ends: BTreeSet<(Timestamp, AgentId)>,
+    presence_ends: SortedSet<(Timestamp, AgentId)>,
     inboxes: IdMap<AgentId, Inbox>,
     owners: IdMap<OwnerId, Arc<Owner>>,
     owner_names: HashMap<String, OwnerId>,
@@ -140,7 +141,7 @@ impl World {
             markets: Markets::new(),
             next: Counters::default(),
             agents: AgentTable::default(),
-            presence_ends: BTreeSet::new(),
+            presence_ends: SortedSet::default(),
             inboxes: IdMap::default(),
             owners: IdMap::default(),
             owner_names: HashMap::new(),

@@ -10,8 +10,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::key_set::KeySet;
 use super::sorted_merge::SortedMerge;
+use super::sorted_set::SortedSet;
 use crate::agent::Agent;
 use crate::id::{AgentId, JobId};
 use crate::money::Credits;
@@ -68,15 +68,15 @@ struct PriceGroup {
     /// How many active agents ask this price, online or not.
     listed: usize,
     /// Online agents with capacity, in discovery order.
-    by_rank: KeySet,
+    by_rank: SortedSet<u64>,
     /// The same in order of registration, those that name a price for each job last.
-    by_registration: KeySet,
+    by_registration: SortedSet<u64>,
     /// The same, those with the fewest assigned jobs first.
-    by_load: KeySet,
+    by_load: SortedSet<u64>,
     /// The same in the order of the rotation: by owner, then by registration.
-    by_turn: KeySet,
+    by_turn: SortedSet<u64>,
     /// Online agents at capacity, in discovery order.
-    full: KeySet,
+    full: SortedSet<u64>,
     counts: Option<Box<[u32; BUCKETS]>>,
 }
 
@@ -87,7 +87,7 @@ struct SkillEntry {
     online: usize,
     available: usize,
     /// Active agents that are offline, in discovery order.
-    offline: KeySet,
+    offline: SortedSet<u64>,
     /// Jobs that wait for an agent with the skill, by the highest price they can pay.
     waiting: BTreeSet<(Credits, JobId)>,
 }
@@ -204,7 +204,7 @@ impl SkillIndex {
         let offered = self.by_name.get(skill);
         let groups = offered.into_iter().flat_map(|one| one.groups.values());
         let sets = groups.flat_map(|group| [&group.by_rank, &group.full]);
-        let online = SortedMerge::new(sets.map(KeySet::iter));
+        let online = SortedMerge::new(sets.map(SortedSet::iter));
         let offline = offered.into_iter().flat_map(|one| one.offline.iter());
         online.chain(offline).map(agent_in)
     }
@@ -340,7 +340,7 @@ impl SkillIndex {
 
 impl SkillEntry {
     fn drop_group_if_unused(&mut self, price: Credits) {
-        let unused = |group: &PriceGroup| group.listed == 0 && group.len() == 0;
+        let unused = |group: &PriceGroup| group.listed == 0 && group.is_empty();
         if self.groups.get(&price).is_some_and(|group| unused(group)) {
             self.groups.remove(&price);
         }
@@ -402,6 +402,10 @@ impl PriceGroup {
         self.by_registration.from(first).take_while(move |key| *key < end)
     }
 
+    fn is_empty(&self) -> bool {
+        self.by_rank.is_empty() && self.full.is_empty()
+    }
+
     fn len(&self) -> usize {
         self.by_rank.len() + self.full.len()
     }
@@ -412,7 +416,7 @@ impl PriceGroup {
         }
         let enough = |rank: &u64| score_in(*rank) >= min;
         let Some(counts) = &self.counts else {
-            let above = |set: &KeySet| set.iter().take_while(enough).count();
+            let above = |set: &SortedSet<u64>| set.iter().take_while(enough).count();
             return above(&self.by_rank) + above(&self.full);
         };
         // Whole buckets above the border are counted; only the border's own bucket is scanned.
@@ -423,7 +427,7 @@ impl PriceGroup {
         }
         let ceiling = Score::from_millionths((border as i64 + 1) * 1_000_000 - 1);
         let first = Rank { score: Reverse(ceiling), unproven: false, agent: AgentId(0) }.key();
-        let at_border = |set: &KeySet| set.from(first).take_while(enough).count();
+        let at_border = |set: &SortedSet<u64>| set.from(first).take_while(enough).count();
         above as usize + at_border(&self.by_rank) + at_border(&self.full)
     }
 }
@@ -431,7 +435,7 @@ impl PriceGroup {
 /// Sets in discovery order, each of one price, read as one list. Among equal scores the lower price
 /// comes first.
 fn merge_by_rank<'a>(
-    sets: impl Iterator<Item = (Credits, &'a KeySet)>,
+    sets: impl Iterator<Item = (Credits, &'a SortedSet<u64>)>,
 ) -> impl Iterator<Item = Candidate> {
     let place = |price| move |key: u64| (key >> 32, price, agent_in(key));
     let merged = SortedMerge::new(sets.map(|(price, set)| set.iter().map(place(price))));
