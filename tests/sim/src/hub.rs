@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
 use crate::ask::{Ask, Due, Outcome};
-use crate::model::{Expected, Model, markets};
+use crate::model::{Expected, Model, Presented, markets};
 use crate::store::{Fault, Kept, SimStore, Written};
 use crate::view;
 
@@ -83,6 +83,7 @@ struct Decided {
     running: Vec<Running>,
     end: End,
     at: Timestamp,
+    presented: Presented,
     /// What the model requires of it, once it is in the log.
     expected: Expected,
 }
@@ -218,7 +219,8 @@ impl Hub {
         let running = asks.iter().map(|ask| self.send(ask)).collect();
         self.store.arm(end.fault());
         self.lane().decide_batch();
-        Decided { asks, running, end, at: self.now(), expected: Expected::default() }
+        let (at, presented) = (self.now(), self.model.noted());
+        Decided { asks, running, end, at, presented, expected: Expected::default() }
     }
 
     /// Appends a batch when none is in the log. Returns it if it is in the log now.
@@ -234,7 +236,7 @@ impl Hub {
     /// A batch is in the log: unless it will be lost, the model decides it too.
     fn logged(&mut self, mut batch: Decided) -> Decided {
         if !batch.end.loses_all() {
-            batch.expected = self.model.logged(&batch.asks, batch.at);
+            batch.expected = self.model.logged(&batch.asks, &batch.presented, batch.at);
         }
         batch
     }
@@ -262,7 +264,7 @@ impl Hub {
         if end.loses_all() {
             batch.expected = self.model.nothing(self.now());
         } else {
-            self.model.publish(&batch.expected);
+            self.model.publish(&batch.presented);
         }
         all.push(self.ended(batch, append.written));
         match (end, next?) {
@@ -279,7 +281,7 @@ impl Hub {
                 self.lane = None;
                 let written = self.store.take_append().and_then(|append| append.written);
                 if written.is_some() {
-                    next.expected = self.model.batch(&next.asks, next.at);
+                    next.expected = self.model.batch(&next.asks, &next.presented, next.at);
                 }
                 next.end = End::Cut(if written.is_some() { Kept::Whole } else { Kept::Nothing });
                 all.push(self.ended(next, written));
@@ -301,15 +303,15 @@ impl Hub {
         if batch.end.loses_all() {
             batch.expected = self.model.nothing(batch.at);
         } else {
-            batch.expected = self.model.batch(&batch.asks, batch.at);
-            self.model.publish(&batch.expected);
+            batch.expected = self.model.batch(&batch.asks, &batch.presented, batch.at);
+            self.model.publish(&batch.presented);
         }
         self.ended(batch, append.and_then(|append| append.written))
     }
 
     /// Checks what a batch wrote, answered and shows.
     fn ended(&mut self, batch: Decided, written: Option<Written>) -> Ended {
-        let Decided { asks, running, end, at, expected } = batch;
+        let Decided { asks, running, end, at, expected, .. } = batch;
         let goes_on = self.lane.as_ref().is_some_and(ManualLane::goes_on);
         let stops = matches!(end, End::Broken(_) | End::Cut(_));
         assert_eq!(goes_on, !stops, "only a broken store ends the lane");

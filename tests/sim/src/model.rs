@@ -37,6 +37,9 @@ const FORGOTTEN_A_BATCH: usize = 2_048;
 /// Agents seen again within this time are not recorded, defined again here on purpose.
 const SIGNS_TOGETHER: Millis = Millis(100);
 
+/// How far the inboxes of agents were presented.
+pub type Presented = BTreeMap<AgentId, u64>;
+
 /// The required result of one batch.
 #[derive(Default)]
 pub struct Expected {
@@ -46,8 +49,6 @@ pub struct Expected {
     /// Commands without a caller: timers, and presented positions.
     pub fired: u64,
     pub handed: u64,
-    /// Those positions.
-    presented: BTreeMap<AgentId, u64>,
 }
 
 impl Expected {
@@ -61,9 +62,9 @@ impl Expected {
 pub struct Model {
     pub scene: TestHub,
     signs: BTreeMap<AgentId, Timestamp>,
-    presented: BTreeMap<AgentId, u64>,
+    presented: Presented,
     /// How far each inbox was presented by batches that have a record.
-    recorded: BTreeMap<AgentId, u64>,
+    recorded: Presented,
     /// What readers see while the newest batch is in the log.
     shown: Option<World>,
     paused_until: Option<Timestamp>,
@@ -133,20 +134,25 @@ impl Model {
     }
 
     /// The required result of a batch that is in the log. Readers do not see it yet.
-    pub fn logged(&mut self, asks: &[Ask], now: Timestamp) -> Expected {
+    pub fn logged(&mut self, asks: &[Ask], presented: &Presented, now: Timestamp) -> Expected {
         self.shown = Some(self.scene.world.clone());
-        self.batch(asks, now)
+        self.batch(asks, presented, now)
     }
 
-    /// Readers see the batch.
-    pub fn publish(&mut self, batch: &Expected) {
+    /// The positions that a batch takes if it is decided now. They stay noted until it is published.
+    pub fn noted(&self) -> Presented {
+        self.presented.clone()
+    }
+
+    /// Readers see the batch with these positions.
+    pub fn publish(&mut self, presented: &Presented) {
         self.shown = None;
         // A later position waits for the next batch.
-        self.presented.retain(|agent, up_to| batch.presented.get(agent) != Some(up_to));
+        self.presented.retain(|agent, up_to| presented.get(agent) != Some(up_to));
     }
 
     /// The required result of a batch that is written.
-    pub fn batch(&mut self, asks: &[Ask], now: Timestamp) -> Expected {
+    pub fn batch(&mut self, asks: &[Ask], presented: &Presented, now: Timestamp) -> Expected {
         self.begin(now);
         let mut expected = Expected::default();
         if self.paused_until.is_none_or(|until| now >= until) {
@@ -160,8 +166,7 @@ impl Model {
                 expected.fired += 1;
             }
         }
-        expected.presented.clone_from(&self.presented);
-        for (agent, up_to) in self.presented.clone() {
+        for (agent, up_to) in presented.clone() {
             if let Ok((changes, _)) = self.decided(Command::MarkPresented { agent, up_to }) {
                 expected.changes.merge(changes);
             }
