@@ -30,8 +30,8 @@ macro_rules! every_target {
 
 every_target! {
     agora ans104 base64url clara_item clara_order clara_record convert did_key egress_url encoding headers http
-    ijson jcs key money openclaw program query registry relay relay_address resume schema settings sse stamp
-    stored_row webhook
+    ijson jcs key log_record money openclaw program query registry relay relay_address resume schema settings sse
+    stamp stored_row webhook
 }
 
 #[test]

@@ -19,8 +19,8 @@ use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
 use crate::ask::{Ask, Due, Outcome};
-use crate::model::{Expected, Model, markets};
-use crate::store::{Fault, SimStore, Written};
+use crate::model::{Expected, Model, Presented, markets};
+use crate::store::{Fault, Kept, SimStore, Written};
 use crate::view;
 
 /// How a batch ends.
@@ -28,12 +28,12 @@ use crate::view;
 pub enum End {
     Well,
     /// The disk is full.
-    Full,
-    /// The store fails, before or after it has written; the hub stops.
-    Broken {
-        written: bool,
-    },
-    /// The hub crashes after the write and before any reply.
+    Full(Kept),
+    /// The append fails; the hub stops.
+    Broken(Kept),
+    /// The hub crashes while the batch is in the log.
+    Cut(Kept),
+    /// The hub crashes after the batch is published and before any reply.
     Unheard,
 }
 
@@ -42,23 +42,34 @@ impl End {
     fn fault(self) -> Fault {
         match self {
             Self::Well | Self::Unheard => Fault::None,
-            Self::Full => Fault::Full,
-            Self::Broken { written: false } => Fault::LostBefore,
-            Self::Broken { written: true } => Fault::LostAfter,
+            Self::Full(kept) => Fault::Full(kept),
+            Self::Broken(kept) | Self::Cut(kept) => Fault::Failed(kept),
         }
     }
 
     /// Whether nothing of the batch may ever be visible.
     fn loses_all(self) -> bool {
-        matches!(self, Self::Full | Self::Broken { written: false })
+        match self {
+            Self::Well | Self::Unheard => false,
+            Self::Full(_) => true,
+            Self::Broken(kept) | Self::Cut(kept) => kept != Kept::Whole,
+        }
+    }
+
+    /// Whether the hub has to be started again.
+    fn is_crash(self) -> bool {
+        matches!(self, Self::Broken(_) | Self::Cut(_) | Self::Unheard)
     }
 }
 
 /// The result of a batch.
 pub struct Ended {
+    pub asks: Vec<Ask>,
     pub outcomes: Vec<Outcome>,
     /// What was written; the same in the model and the engine.
     pub changes: Option<Changes>,
+    /// When it was decided.
+    pub at: Timestamp,
     /// Commands that were decided, and how many of them were timers or presented positions.
     pub decided: u64,
     pub fired: u64,
@@ -66,13 +77,39 @@ pub struct Ended {
     pub crashed: bool,
 }
 
+/// A batch that the lane has decided.
+struct Decided {
+    asks: Vec<Ask>,
+    running: Vec<Running>,
+    end: End,
+    at: Timestamp,
+    presented: Presented,
+    /// What the model requires of it, once it is in the log.
+    expected: Expected,
+}
+
+impl Decided {
+    /// Panics if there is a reply before the batch is on disk.
+    fn is_unanswered(&mut self) {
+        let mut context = Context::from_waker(Waker::noop());
+        for (one, ask) in self.running.iter_mut().zip(&self.asks) {
+            let is_pending = one.as_mut().poll(&mut context).is_pending();
+            assert!(is_pending, "answered before it is on disk: {ask:?}");
+        }
+    }
+}
+
+/// What happens while a batch is in the log, and the commands that are decided on top of it.
+pub type Later<'a> = &'a mut dyn FnMut(&mut Hub, &[Ask]) -> Vec<Ask>;
+
 type Running = Pin<Box<dyn Future<Output = Result<RunResult, Failure>>>>;
 
 /// The engine, its lane, its store and its clock, and the model beside them.
 pub struct Hub {
     pub model: Model,
     pub engine: Engine,
-    lane: ManualLane,
+    /// None after a crash.
+    lane: Option<ManualLane>,
     store: SimStore,
     clock: Arc<ManualClock>,
     runtime: Arc<Runtime>,
@@ -92,7 +129,7 @@ impl Hub {
         Self {
             model: Model::new(rules, dawn),
             engine,
-            lane,
+            lane: Some(lane),
             store,
             clock,
             runtime,
@@ -131,9 +168,9 @@ impl Hub {
         self.model.presented(agent, up_to);
     }
 
-    /// The store writes what it has deferred.
-    pub fn tend(&mut self) {
-        self.store.catch_up();
+    /// The store begins a checkpoint, or ends it.
+    pub fn checkpoint(&mut self) {
+        self.store.checkpoint();
     }
 
     /// The notices an agent's reader gets after a position.
@@ -143,39 +180,156 @@ impl Hub {
     }
 
     /// Runs these as one batch, however it ends.
-    pub fn turn(&mut self, asks: &[Ask], end: End) -> Ended {
-        let now = self.now();
-        let running: Vec<Running> = asks.iter().map(|ask| self.send(ask)).collect();
+    pub fn turn(&mut self, asks: Vec<Ask>, end: End) -> Ended {
+        let batch = self.decide(asks, end);
+        self.lane().append_batch();
+        self.appended(batch)
+    }
+
+    /// Runs a batch with each of these ends, and decides each while the one before is in the log.
+    /// The first crash is the last batch.
+    pub fn turns(&mut self, first: Vec<Ask>, ends: &[End], later: Later) -> Vec<Ended> {
+        let (mut all, mut logged) = (Vec::new(), None::<Decided>);
+        let mut asks = first;
+        for (at, end) in ends.iter().enumerate() {
+            if at > 0 {
+                asks = later(self, &asks);
+            }
+            let batch = self.decide(asks.clone(), *end);
+            logged = match logged.take() {
+                Some(earlier) => self.finish(earlier, Some(batch), &mut all),
+                None => self.begin(batch, &mut all),
+            };
+            if all.last().is_some_and(|ended| ended.crashed) {
+                return all;
+            }
+        }
+        if let Some(last) = logged {
+            self.finish(last, None, &mut all);
+        }
+        all
+    }
+
+    fn lane(&mut self) -> &mut ManualLane {
+        self.lane.as_mut().expect("the hub is running")
+    }
+
+    /// Lets the lane decide a batch.
+    fn decide(&mut self, asks: Vec<Ask>, end: End) -> Decided {
+        let running = asks.iter().map(|ask| self.send(ask)).collect();
         self.store.arm(end.fault());
-        let goes_on = self.lane.run_batch();
-        let (written, fired) = self.store.outcome();
-        // A batch that changes nothing is never written, so its write cannot fail.
-        let end = if fired || end == End::Unheard { end } else { End::Well };
-        assert_eq!(
-            goes_on,
-            !matches!(end, End::Broken { .. }),
-            "only a broken store ends the lane"
-        );
+        self.lane().decide_batch();
+        let (at, presented) = (self.now(), self.model.noted());
+        Decided { asks, running, end, at, presented, expected: Expected::default() }
+    }
+
+    /// Appends a batch when none is in the log. Returns it if it is in the log now.
+    fn begin(&mut self, batch: Decided, all: &mut Vec<Ended>) -> Option<Decided> {
+        self.lane().begin_append().expect("a thread can be started");
+        if self.lane().is_appending() {
+            return Some(self.logged(batch));
+        }
+        all.push(self.appended(batch));
+        None
+    }
+
+    /// A batch is in the log: unless it will be lost, the model decides it too.
+    fn logged(&mut self, mut batch: Decided) -> Decided {
+        if !batch.end.loses_all() {
+            batch.expected = self.model.logged(&batch.asks, &batch.presented, batch.at);
+        }
+        batch
+    }
+
+    /// Ends the batch in the log, with what was decided on top of it. Returns that batch if it is in
+    /// the log now.
+    fn finish(
+        &mut self,
+        mut batch: Decided,
+        mut next: Option<Decided>,
+        all: &mut Vec<Ended>,
+    ) -> Option<Decided> {
+        batch.is_unanswered();
+        next.iter_mut().for_each(Decided::is_unanswered);
+        self.engine.with_world(|shown| {
+            assert_eq!(shown.next, self.model.shown().next, "shown before it is on disk");
+        });
+        match batch.end {
+            End::Cut(_) => self.lane = None,
+            _ => self.lane().finish_append(),
+        }
+        let end = batch.end;
+        let append = self.store.take_append().expect("a batch in the log is appended");
+        assert_eq!(append.has_failed, !matches!(end, End::Well | End::Unheard));
+        if end.loses_all() {
+            batch.expected = self.model.nothing(self.now());
+        } else {
+            self.model.publish(&batch.presented);
+        }
+        all.push(self.ended(batch, append.written));
+        match (end, next?) {
+            // What was decided on top of a batch that failed goes with it.
+            (End::Full(_) | End::Broken(_) | End::Cut(_), mut next) => {
+                assert!(self.store.take_append().is_none(), "appended after a batch that failed");
+                self.store.disarm();
+                next.end = end;
+                all.push(self.ended(next, None));
+                None
+            }
+            (End::Unheard, mut next) => {
+                // The log has it already, or it is lost.
+                self.lane = None;
+                let written = self.store.take_append().and_then(|append| append.written);
+                if written.is_some() {
+                    next.expected = self.model.batch(&next.asks, &next.presented, next.at);
+                }
+                next.end = End::Cut(if written.is_some() { Kept::Whole } else { Kept::Nothing });
+                all.push(self.ended(next, written));
+                None
+            }
+            (End::Well, next) if self.lane().is_appending() => Some(self.logged(next)),
+            (End::Well, next) => self.begin(next, all),
+        }
+    }
+
+    /// The result of a batch that the lane has appended itself, or that needed no record.
+    fn appended(&mut self, mut batch: Decided) -> Ended {
+        self.store.disarm();
+        let append = self.store.take_append();
+        // A batch that changes nothing is never appended, so that cannot fail.
+        if !append.as_ref().is_some_and(|append| append.has_failed) && batch.end != End::Unheard {
+            batch.end = End::Well;
+        }
+        if batch.end.loses_all() {
+            batch.expected = self.model.nothing(batch.at);
+        } else {
+            batch.expected = self.model.batch(&batch.asks, &batch.presented, batch.at);
+            self.model.publish(&batch.presented);
+        }
+        self.ended(batch, append.and_then(|append| append.written))
+    }
+
+    /// Checks what a batch wrote, answered and shows.
+    fn ended(&mut self, batch: Decided, written: Option<Written>) -> Ended {
+        let Decided { asks, running, end, at, expected, .. } = batch;
+        let goes_on = self.lane.as_ref().is_some_and(ManualLane::goes_on);
+        let stops = matches!(end, End::Broken(_) | End::Cut(_));
+        assert_eq!(goes_on, !stops, "only a broken store ends the lane");
         let outcomes: Vec<Outcome> = match end {
             End::Unheard => asks.iter().map(|_| Outcome::Lost).collect(),
-            _ => running.into_iter().zip(asks).map(|(one, ask)| self.answered(one, ask)).collect(),
-        };
-        let expected = match end.loses_all() {
-            true => self.model.nothing(now),
-            false => self.model.batch(asks, now),
+            _ => running.into_iter().zip(&asks).map(|(one, ask)| self.answered(one, ask)).collect(),
         };
         is_written(written.as_ref(), &expected, end);
         for (at, outcome) in outcomes.iter().enumerate() {
             is_heard(outcome, expected.due.get(at), end);
         }
-        let crashed = matches!(end, End::Broken { .. } | End::Unheard);
-        if !crashed {
+        if !end.is_crash() {
             self.is_shown(&expected.changes);
         }
         let decided = expected.decided();
         let Expected { changes, fired, handed, .. } = expected;
         let changes = written.map(|_| changes);
-        Ended { outcomes, changes, decided, fired, handed, crashed }
+        Ended { asks, outcomes, changes, at, decided, fired, handed, crashed: end.is_crash() }
     }
 
     /// The outcome of a command. The lane has run, so a command without a reply would wait forever;
@@ -211,12 +365,14 @@ impl Hub {
 
     /// The hub crashes and is started again, with the wall clock at this time.
     pub fn restart(&mut self, wall: Timestamp) {
+        // The old lane ends first, and with it the thread that appends.
+        self.lane = None;
         self.clock = ManualClock::at(wall);
         let (engine, lane) = start(&self.store, &self.clock, self.rules);
-        (self.engine, self.lane) = (engine, lane);
+        (self.engine, self.lane) = (engine, Some(lane));
         assert!(self.now() >= self.model.scene.world.next.at, "the hub's time went back");
-        let rows = self.store.reopened().expect("it was just started from them");
-        let before = self.model.reborn(&rows, self.now());
+        let read = self.store.reopened().expect("it was just started from it");
+        let before = self.model.reborn(&read, self.now());
         view::is_remembered(&before, &self.model.scene.world);
         self.engine.with_world(|shown| view::is_what_is_committed(shown, &self.model.scene.world));
     }
@@ -225,7 +381,8 @@ impl Hub {
 /// Checks that exactly what was decided is written, all of it or nothing.
 fn is_written(written: Option<&Written>, expected: &Expected, end: End) {
     let Some(written) = written else {
-        let nothing = expected.changes == Changes::default() && expected.forgotten.is_empty();
+        // Positions that were only presented need no record.
+        let nothing = expected.changes.is_empty() && expected.forgotten.is_empty();
         assert!(nothing, "decided, but not written");
         return;
     };
@@ -237,8 +394,8 @@ fn is_written(written: Option<&Written>, expected: &Expected, end: End) {
 /// Checks that a reply is sent if and only if the batch is written.
 fn is_heard(outcome: &Outcome, due: Option<&Due>, end: End) {
     match (end, outcome, due) {
-        (End::Full, Outcome::Full, _) => {}
-        (End::Broken { .. } | End::Unheard, Outcome::Lost, _) => {}
+        (End::Full(_), Outcome::Full, _) => {}
+        (End::Broken(_) | End::Cut(_) | End::Unheard, Outcome::Lost, _) => {}
         (End::Well, outcome, Some(due)) => {
             assert!(outcome.is(due), "answered {outcome:?}, expected {due:?}");
         }

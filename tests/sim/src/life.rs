@@ -19,11 +19,12 @@ use tokio::runtime::Runtime;
 use crate::ask::{Ask, Outcome};
 use crate::cast::somebody;
 use crate::dice::{Dice, mix};
-use crate::hub::{End, Hub};
+use crate::hub::{End, Ended, Hub};
 use crate::log::Log;
 use crate::net::Net;
 use crate::orders;
 use crate::rest;
+use crate::store::Kept;
 
 /// When every life starts.
 const DAWN: Timestamp = Timestamp(1_000_000_000);
@@ -31,6 +32,8 @@ const DAWN: Timestamp = Timestamp(1_000_000_000);
 const TOLD_MAX: usize = 220;
 /// Requests without a reply that are still to be repeated.
 const UNHEARD_MAX: usize = 32;
+/// Percent of steps after which a checkpoint begins or ends.
+const CHECKPOINTS: u64 = 15;
 
 /// One hub and all agents around it.
 pub struct Life {
@@ -53,7 +56,7 @@ impl Life {
         let (net, log) = (Net::default(), Log::default());
         let mut life = Self { hub, net, log, unheard: Vec::new(), number: seed, told: None };
         let asks = orders::opening(&mut dice, &life.hub.model.scene, DAWN);
-        life.turn(&asks, End::Well);
+        life.turn(asks, End::Well);
         life
     }
 
@@ -71,38 +74,49 @@ impl Life {
             86..90 => self.acking(dice),
             90..95 => self.pushing(dice),
             95..98 => self.time(dice),
-            98 => self.hub.tend(),
+            98 => self.hub.checkpoint(),
             _ => self.crash(dice),
         }
+        // Separate random numbers, so that a step is the same wherever checkpoints are.
+        if Dice::new(mix(number, 2)).chance(CHECKPOINTS) {
+            self.hub.checkpoint();
+        }
     }
 
-    /// A few commands at once, mostly of different agents.
+    /// A few commands at once, mostly of different agents, and sometimes a few more while the hub
+    /// still writes those.
     fn orders(&mut self, dice: &mut Dice) {
-        let mut asks = Vec::new();
-        for _ in 0..=dice.roll(4) {
-            let again = (dice.roll(self.unheard.len() as u64 + 12) as usize)
-                .checked_sub(12)
-                .map(|at| self.unheard.swap_remove(at).again(dice));
-            let scene = &self.hub.model.scene;
-            asks.extend(again.or_else(|| orders::next(dice, scene, self.hub.now())));
+        let first = commands(dice, &self.hub, &mut self.unheard);
+        let ends = match dice.roll(10) {
+            0..7 => vec![end(dice, 200)],
+            7..9 => ends(dice, 2),
+            _ => ends(dice, 3),
+        };
+        if let [end] = ends[..] {
+            return self.turn(first, end);
         }
-        // A caller sends the same request twice at once.
-        if dice.chance(3) {
-            let last = asks.last().cloned().filter(Ask::is_repeatable);
-            asks.extend(last.map(|ask| ask.again(dice)));
-        }
-        let end = self.end(dice);
-        self.turn(&asks, end);
-    }
-
-    fn end(&self, dice: &mut Dice) -> End {
-        match dice.roll(200) {
-            0..=3 => End::Full,
-            4 | 5 => End::Broken { written: false },
-            6 | 7 => End::Broken { written: true },
-            8 | 9 => End::Unheard,
-            _ => End::Well,
-        }
+        let now = self.hub.now();
+        self.tell(|| told_batch(now, ends[0], &first));
+        let Self { hub, unheard, told, .. } = self;
+        let mut later = |hub: &mut Hub, earlier: &[Ask]| {
+            meanwhile(dice, hub);
+            let mut asks = commands(dice, hub, unheard);
+            // A repeat finds what is in the log and not in the store yet.
+            let repeatable: Vec<&Ask> = earlier.iter().filter(|ask| ask.is_repeatable()).collect();
+            if dice.chance(60) {
+                asks.extend(dice.pick(&repeatable).map(|ask| Ask::clone(ask).again(dice)));
+            }
+            if let Some(told) = told {
+                told.push(format!(
+                    "    on top of it, at {}: {}",
+                    hub.now().0 - now.0,
+                    words(&asks)
+                ));
+            }
+            asks
+        };
+        let all = hub.turns(first, &ends, &mut later);
+        self.ended(all);
     }
 
     fn reading(&mut self, dice: &mut Dice) {
@@ -120,14 +134,14 @@ impl Life {
         if self.hub.world().queued_jobs().next().is_none() {
             self.hub.seen(agent);
         } else {
-            self.turn(&[Command::RecordActivity { agent }.into()], End::Well);
+            self.turn(vec![Command::RecordActivity { agent }.into()], End::Well);
         }
     }
 
     fn acking(&mut self, dice: &mut Dice) {
         let Some(command) = self.net.ack(dice) else { return };
-        let end = self.end(dice);
-        self.turn(&[command.into()], end);
+        let end = end(dice, 200);
+        self.turn(vec![command.into()], end);
     }
 
     fn pushing(&mut self, dice: &mut Dice) {
@@ -143,8 +157,8 @@ impl Life {
             let again = dice.pick(&all).map(|notice| Command::RetryDelivery { notice: *notice });
             asks.extend(again.map(Ask::from));
         }
-        let end = self.end(dice);
-        self.turn(&asks, end);
+        let end = end(dice, 200);
+        self.turn(asks, end);
     }
 
     /// Time passes, in most cases up to the next due time.
@@ -161,7 +175,7 @@ impl Life {
             }
         };
         self.hub.wait(Millis(span.0.max(0)));
-        self.turn(&[], End::Well);
+        self.turn(Vec::new(), End::Well);
     }
 
     fn crash(&mut self, dice: &mut Dice) {
@@ -178,21 +192,27 @@ impl Life {
     }
 
     /// Runs a batch and passes its results on.
-    fn turn(&mut self, asks: &[Ask], end: End) {
+    fn turn(&mut self, asks: Vec<Ask>, end: End) {
         let now = self.hub.now();
-        if self.told.is_some() {
-            let words: Vec<String> = asks.iter().map(|ask| shortened(&ask.0)).collect();
-            self.tell(|| format!("at {} {end:?}: {}", now.0 - DAWN.0, words.join("; ")));
-        }
+        self.tell(|| told_batch(now, end, &asks));
         let ended = self.hub.turn(asks, end);
-        self.log.hash.number(now.0.unsigned_abs());
-        self.log.ended(&ended);
-        for (ask, outcome) in asks.iter().zip(&ended.outcomes) {
-            self.log.asked(ask, outcome);
-            self.tell(|| format!("    {}", shortened(outcome)));
-            self.heard(ask, outcome, ended.changes.as_ref());
+        self.ended(vec![ended]);
+    }
+
+    /// Passes the results of batches on.
+    fn ended(&mut self, all: Vec<Ended>) {
+        let crashed = all.iter().any(|ended| ended.crashed);
+        self.log.census.add("~on top of another", all.len() as u64 - 1);
+        for ended in all {
+            self.log.hash.number(ended.at.0.unsigned_abs());
+            self.log.ended(&ended);
+            for (ask, outcome) in ended.asks.iter().zip(&ended.outcomes) {
+                self.log.asked(ask, outcome);
+                self.tell(|| format!("    {}", shortened(outcome)));
+                self.heard(ask, outcome, ended.changes.as_ref());
+            }
         }
-        if ended.crashed {
+        if crashed {
             // Separate random numbers, so that a crash is the same whatever led to it.
             self.crash(&mut Dice::new(mix(self.number, 1)));
         }
@@ -236,6 +256,75 @@ impl Life {
             rest::audit_is_clean(&self.hub);
         }
     }
+}
+
+/// A few commands, some of them repeats of those that never got a reply.
+fn commands(dice: &mut Dice, hub: &Hub, unheard: &mut Vec<Ask>) -> Vec<Ask> {
+    let mut asks = Vec::new();
+    for _ in 0..=dice.roll(4) {
+        let again = (dice.roll(unheard.len() as u64 + 12) as usize)
+            .checked_sub(12)
+            .map(|at| unheard.swap_remove(at).again(dice));
+        asks.extend(again.or_else(|| orders::next(dice, &hub.model.scene, hub.now())));
+    }
+    // A caller sends the same request twice at once.
+    if dice.chance(3) {
+        let last = asks.last().cloned().filter(Ask::is_repeatable);
+        asks.extend(last.map(|ask| ask.again(dice)));
+    }
+    asks
+}
+
+/// What happens while a batch is in the log.
+fn meanwhile(dice: &mut Dice, hub: &mut Hub) {
+    match dice.roll(10) {
+        0..3 => hub.wait(Millis(dice.within_seconds(4))),
+        3 | 4 => {
+            let next = hub.world().next_timer_at().map(|at| at.since(hub.now()));
+            hub.wait(Millis(next.map_or(0, |next| next.0.max(0))));
+        }
+        // Saved answers may expire.
+        5 if dice.chance(20) => hub.wait(Millis(dice.within_seconds(100_000))),
+        6 => hub.checkpoint(),
+        _ => {}
+    }
+    let agent = somebody(dice, &hub.model.scene);
+    let shown = hub.model.shown();
+    let (head, is_known) = (shown.inbox(agent).head, shown.agent(agent).is_some());
+    let is_work_queued = shown.queued_jobs().next().is_some();
+    if is_known && !is_work_queued && dice.chance(30) {
+        hub.seen(agent);
+    }
+    if head > 0 && dice.chance(30) {
+        hub.presented(agent, 1 + dice.roll(head));
+    }
+}
+
+/// How a batch ends: in ten of so many cases not well.
+fn end(dice: &mut Dice, cases: u64) -> End {
+    let part = dice.of([Kept::Nothing, Kept::Part]);
+    match dice.roll(cases) {
+        0..=3 => End::Full(part),
+        4 => End::Broken(part),
+        5 => End::Cut(part),
+        6 => End::Broken(Kept::Whole),
+        7 => End::Cut(Kept::Whole),
+        8 | 9 => End::Unheard,
+        _ => End::Well,
+    }
+}
+
+/// The ends of batches that are decided on top of each other.
+fn ends(dice: &mut Dice, batches: usize) -> Vec<End> {
+    (0..batches).map(|_| end(dice, 80)).collect()
+}
+
+fn told_batch(now: Timestamp, end: End, asks: &[Ask]) -> String {
+    format!("at {} {end:?}: {}", now.0 - DAWN.0, words(asks))
+}
+
+fn words(asks: &[Ask]) -> String {
+    asks.iter().map(|ask| shortened(&ask.0)).collect::<Vec<_>>().join("; ")
 }
 
 /// Limits low enough that each one is reached now and then.

@@ -26,6 +26,7 @@ use crate::cast::{CLARA, REGISTRY};
 use crate::mail::Mail;
 use crate::memory::Memory;
 use crate::rights::Right;
+use crate::store::Reopened;
 
 /// Timers fired in one batch, defined again here on purpose.
 const TIMERS_A_BATCH: usize = 256;
@@ -35,6 +36,9 @@ const PAUSE: Millis = Millis::seconds(1);
 const FORGOTTEN_A_BATCH: usize = 2_048;
 /// Agents seen again within this time are not recorded, defined again here on purpose.
 const SIGNS_TOGETHER: Millis = Millis(100);
+
+/// How far the inboxes of agents were presented.
+pub type Presented = BTreeMap<AgentId, u64>;
 
 /// The required result of one batch.
 #[derive(Default)]
@@ -58,7 +62,11 @@ impl Expected {
 pub struct Model {
     pub scene: TestHub,
     signs: BTreeMap<AgentId, Timestamp>,
-    presented: BTreeMap<AgentId, u64>,
+    presented: Presented,
+    /// How far each inbox was presented by batches that have a record.
+    recorded: Presented,
+    /// What readers see while the newest batch is in the log.
+    shown: Option<World>,
     paused_until: Option<Timestamp>,
     mail: Mail,
     memory: Memory,
@@ -74,14 +82,26 @@ impl Model {
         let mut scene = TestHub::with_market(rules, CLARA);
         scene.invariants.payment_protocol = PaymentProtocol(REGISTRY);
         scene.now = now;
-        let (signs, presented) = (BTreeMap::new(), BTreeMap::new());
-        let (mail, memory) = (Mail::default(), Memory::default());
-        Self { scene, signs, presented, paused_until: None, mail, memory }
+        Self {
+            scene,
+            signs: BTreeMap::new(),
+            presented: BTreeMap::new(),
+            recorded: BTreeMap::new(),
+            shown: None,
+            paused_until: None,
+            mail: Mail::default(),
+            memory: Memory::default(),
+        }
+    }
+
+    /// What readers see.
+    pub fn shown(&self) -> &World {
+        self.shown.as_ref().unwrap_or(&self.scene.world)
     }
 
     /// An agent was seen.
     pub fn seen(&mut self, agent: AgentId, now: Timestamp) {
-        let world = &self.scene.world;
+        let world = self.shown();
         let presence = world.agent_state(agent).map(|agent_state| agent_state.presence);
         let known = presence.filter(|one| !one.unreachable && world.is_online(agent, now));
         if known.is_none_or(|one| now.since(one.last_seen) >= SIGNS_TOGETHER) {
@@ -91,7 +111,7 @@ impl Model {
 
     /// Part of an agent's inbox was presented to its reader.
     pub fn presented(&mut self, agent: AgentId, up_to: u64) {
-        if self.scene.world.inbox(agent).presented < up_to {
+        if self.shown().inbox(agent).presented < up_to {
             let known = self.presented.entry(agent).or_default();
             *known = up_to.max(*known);
         }
@@ -106,15 +126,33 @@ impl Model {
         self.scene.world.expire_online(now);
     }
 
-    /// A batch that could not be written: only time has passed.
+    /// Batches that could not be written: only time has passed.
     pub fn nothing(&mut self, now: Timestamp) -> Expected {
         self.begin(now);
         self.paused_until = Some(now.plus(PAUSE));
         Expected::default()
     }
 
+    /// The required result of a batch that is in the log. Readers do not see it yet.
+    pub fn logged(&mut self, asks: &[Ask], presented: &Presented, now: Timestamp) -> Expected {
+        self.shown = Some(self.scene.world.clone());
+        self.batch(asks, presented, now)
+    }
+
+    /// The positions that a batch takes if it is decided now. They stay noted until it is published.
+    pub fn noted(&self) -> Presented {
+        self.presented.clone()
+    }
+
+    /// Readers see the batch with these positions.
+    pub fn publish(&mut self, presented: &Presented) {
+        self.shown = None;
+        // A later position waits for the next batch.
+        self.presented.retain(|agent, up_to| presented.get(agent) != Some(up_to));
+    }
+
     /// The required result of a batch that is written.
-    pub fn batch(&mut self, asks: &[Ask], now: Timestamp) -> Expected {
+    pub fn batch(&mut self, asks: &[Ask], presented: &Presented, now: Timestamp) -> Expected {
         self.begin(now);
         let mut expected = Expected::default();
         if self.paused_until.is_none_or(|until| now >= until) {
@@ -128,7 +166,7 @@ impl Model {
                 expected.fired += 1;
             }
         }
-        for (agent, up_to) in std::mem::take(&mut self.presented) {
+        for (agent, up_to) in presented.clone() {
             if let Ok((changes, _)) = self.decided(Command::MarkPresented { agent, up_to }) {
                 expected.changes.merge(changes);
             }
@@ -141,6 +179,10 @@ impl Model {
         expected.forgotten = self.scene.world.expired_rows(now, FORGOTTEN_A_BATCH);
         self.scene.world.remove_expired(&expected.forgotten);
         self.scene.world.expire_online(now);
+        if !expected.changes.is_empty() || !expected.forgotten.is_empty() {
+            let inboxes = expected.changes.inboxes.iter();
+            self.recorded.extend(inboxes.map(|(agent, inbox)| (*agent, inbox.presented)));
+        }
         expected
     }
 
@@ -182,18 +224,23 @@ impl Model {
         due
     }
 
-    /// The hub was restarted from these rows. Returns the world it had before.
-    pub fn reborn(&mut self, rows: &Changes, now: Timestamp) -> World {
+    /// The hub was restarted from these tables and batches. Returns the world it had before.
+    pub fn reborn(&mut self, read: &Reopened, now: Timestamp) -> World {
         let mut world = World::new(self.scene.world.rules);
         world.markets = markets();
-        world.apply(rows);
-        world.drop_cold_rows();
+        world.restore(&read.tables);
+        for batch in &read.tail {
+            world.replay(&batch.changes, &batch.expired);
+        }
         world.expire_online(now);
         self.signs.clear();
         self.presented.clear();
-        (self.paused_until, self.scene.now) = (None, now);
+        (self.paused_until, self.shown, self.scene.now) = (None, None, now);
         self.scene.invariants.restart();
         self.mail.started_again(&world);
+        for (agent, up_to) in &self.recorded {
+            assert!(world.inbox(*agent).presented >= *up_to, "a recorded position was lost");
+        }
         std::mem::replace(&mut self.scene.world, world)
     }
 }

@@ -20,7 +20,7 @@ pub fn comes_to_rest(hub: &mut Hub, log: &mut Log) {
     for _ in 0..MOMENTS_MAX {
         let Some(at) = hub.world().next_timer_at() else { break };
         hub.wait(at.since(hub.now()));
-        log.ended(&hub.turn(&[], End::Well));
+        log.ended(&hub.turn(Vec::new(), End::Well));
     }
     assert_eq!(hub.world().live_jobs().count(), 0, "a job never ends");
     let held: i64 = hub.world().owners().map(|owner| owner.held.micros()).sum();
@@ -35,7 +35,7 @@ pub fn comes_to_rest(hub: &mut Hub, log: &mut Log) {
         })
     };
     let asks: Vec<Ask> = pushes.into_iter().map(over).collect();
-    log.ended(&hub.turn(&asks, End::Well));
+    log.ended(&hub.turn(asks, End::Well));
     assert_eq!(hub.world().deliveries().count(), 0, "a finished delivery remains");
 }
 
@@ -84,7 +84,6 @@ pub fn audit_is_clean(hub: &Hub) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let mut store = SqliteStore::open(dir.path()).expect("no other process has it open");
     store.commit(&hub.model.scene.store.rows, &ExpiredRows::default()).expect("there is space");
-    while matches!(store.run_maintenance(), Ok(true)) {}
     drop(store);
     let report = audit_dir(dir.path()).expect("the file can be read");
     let breaches: Vec<_> = report.checks.iter().flat_map(|check| &check.breaches).collect();

@@ -58,6 +58,8 @@ pub struct TestHub {
     /// Whether everything is encoded and decoded on its way, as between nodes.
     pub encodes: bool,
     pub invariants: Invariants,
+    /// The changes of each command, if a test needs them.
+    pub recorded: Option<Vec<Changes>>,
     made: u64,
 }
 
@@ -79,6 +81,7 @@ impl TestHub {
             checks_invariants: true,
             encodes: cfg!(test),
             invariants: laws,
+            recorded: None,
             made: 0,
         }
     }
@@ -127,6 +130,9 @@ impl TestHub {
     fn apply(&mut self, changes: &Changes) {
         self.world.apply(changes);
         self.store.save(changes);
+        if let Some(recorded) = &mut self.recorded {
+            recorded.push(changes.clone());
+        }
         if self.checks_invariants {
             self.invariants.check(changes, &self.world, self.now);
         }

@@ -2,6 +2,7 @@
 //!
 //! The checks are in `testkit::invariants` and run in every test hub, after every command.
 
+mod copies;
 mod posts;
 mod steps;
 mod voices;

@@ -107,17 +107,15 @@ impl Lane {
         }
     }
 
-    /// Fires what is due and runs the whole queue as one batch. Returns whether the lane goes on.
+    /// Fires what is due and decides the whole queue as one batch.
     #[cfg(any(test, feature = "testkit"))]
-    pub fn run_batch(&mut self) -> bool {
+    pub fn decide_queue(&mut self) {
         self.handle_message(LaneMessage::Wake);
         while self.open_batch().takes_more()
             && let Ok(message) = self.queue.try_recv()
         {
             self.handle_message(message);
         }
-        self.append_batch();
-        !self.is_stopped
     }
 
     /// The next message. It waits only while there is nothing else to do.
@@ -141,7 +139,8 @@ impl Lane {
         message.map_or(Received::Closed, Received::Message)
     }
 
-    fn is_appending(&self) -> bool {
+    /// Whether the log thread has a batch.
+    pub fn is_appending(&self) -> bool {
         self.log_thread.as_ref().is_some_and(LogThread::is_busy)
     }
 
@@ -184,7 +183,7 @@ impl Lane {
     }
 
     /// Appends the open batch, or hands it to the log thread. Nothing else is being appended.
-    fn append_batch(&mut self) {
+    pub fn append_batch(&mut self) {
         let Some(batch) = self.close_batch() else { return };
         if batch.needs_no_record() {
             return self.publish(batch, None);
@@ -208,7 +207,7 @@ impl Lane {
     }
 
     /// Waits for the log thread and publishes what it appended.
-    fn finish_append(&mut self) {
+    pub fn finish_append(&mut self) {
         let Some(log) = &mut self.log_thread else { return };
         let Some(Appended { batch, result, took }) = log.wait() else {
             let error = StoreError::Failed("the log thread panicked".to_owned());

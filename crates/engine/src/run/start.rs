@@ -13,6 +13,8 @@ use rialto_core::time::Timestamp;
 use rialto_core::world::{Rules, World};
 use tokio::sync::{mpsc, watch};
 
+#[cfg(any(test, feature = "testkit"))]
+use super::LaneMessage;
 use super::lane::Lane;
 use super::live_inboxes::LiveInboxes;
 use super::log_thread::LogThread;
@@ -166,11 +168,14 @@ fn check_newest_rows(world: &World, store: &mut dyn Store) -> Result<(), StoreEr
 }
 
 /// A lane without its thread, for simulations: the caller decides when a batch runs, and so which
-/// command is first and which commands share a batch. Dropping it simulates a crash: pending
-/// commands get no answer.
+/// command is first, which commands share a batch, and what is decided while a batch is in the log.
+/// Dropping it simulates a crash: pending commands get no answer.
 #[cfg(any(test, feature = "testkit"))]
 pub struct ManualLane {
     lane: Lane,
+    /// Started when a batch is first appended beside the lane.
+    log_thread: Option<LogThread>,
+    wakes: mpsc::WeakSender<LaneMessage>,
 }
 
 #[cfg(any(test, feature = "testkit"))]
@@ -178,11 +183,61 @@ impl ManualLane {
     /// Reads the store, as `Engine::start` does, and runs nothing.
     pub fn start(setup: EngineParts) -> Result<(Engine, Self), StoreError> {
         let (engine, lane, _) = assemble(setup)?;
-        Ok((engine, Self { lane }))
+        let wakes = engine.lane.downgrade();
+        Ok((engine, Self { lane, log_thread: None, wakes }))
     }
 
     /// Fires what is due and runs the whole queue as one batch. False once the lane has ended.
     pub fn run_batch(&mut self) -> bool {
-        self.lane.run_batch()
+        self.decide_batch();
+        self.append_batch();
+        self.goes_on()
+    }
+
+    /// Fires what is due and decides the whole queue as one batch, on top of the one in the log.
+    pub fn decide_batch(&mut self) {
+        self.lane.decide_queue();
+    }
+
+    /// Appends the decided batch, and publishes it or fails.
+    pub fn append_batch(&mut self) {
+        self.lane.append_batch();
+    }
+
+    /// Begins to append the decided batch. The log thread gets it if the lane would give it to that
+    /// thread; otherwise it is published, or has failed, on return.
+    pub fn begin_append(&mut self) -> Result<(), StoreError> {
+        let log_thread = match self.log_thread.take() {
+            Some(log_thread) => log_thread,
+            None => LogThread::start(self.lane.store.log(), self.wakes.clone())?,
+        };
+        self.lane.log_thread = Some(log_thread);
+        self.lane.append_batch();
+        self.take_idle_thread();
+        Ok(())
+    }
+
+    /// Waits for the batch in the log, ends it as the lane does, and gives the log what was decided
+    /// on top of it.
+    pub fn finish_append(&mut self) {
+        self.lane.finish_append();
+        self.take_idle_thread();
+    }
+
+    /// Whether a batch is in the log and its end is not known yet.
+    pub fn is_appending(&self) -> bool {
+        self.lane.is_appending()
+    }
+
+    /// False once the lane has ended.
+    pub fn goes_on(&self) -> bool {
+        !self.lane.is_stopped
+    }
+
+    /// Without its thread the lane appends by itself.
+    fn take_idle_thread(&mut self) {
+        if !self.lane.is_appending() {
+            self.log_thread = self.lane.log_thread.take();
+        }
     }
 }

@@ -8,7 +8,7 @@ pub mod memory;
 pub mod sqlite;
 #[cfg(test)]
 pub(crate) mod suite;
-mod unwritten;
+pub mod unwritten;
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! The encoding of what travels between nodes: any bytes are a value or an error, and a value that
+//! The encoding of what is logged and of what travels between nodes: any bytes are a value or an error, and a value that
 //! was read is written as bytes that give the same value.
 
 use std::fmt::Debug;
 
 use rialto_core::answer::Answer;
-use rialto_core::changes::Changes;
+use rialto_core::changes::{Changes, ExpiredRows};
 use rialto_core::command::Command;
 use rialto_core::encoding::{Encodable, decode, encode};
 use rialto_core::envelope::Envelope;
@@ -17,6 +17,7 @@ pub fn encoding(bytes: &[u8]) {
     check::<Answer>(bytes);
     check::<Refusal>(bytes);
     check::<Changes>(bytes);
+    check::<(Changes, ExpiredRows)>(bytes);
 }
 
 fn check<T: Encodable + PartialEq + Debug>(bytes: &[u8]) {

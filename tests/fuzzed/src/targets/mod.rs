@@ -13,6 +13,7 @@ mod http;
 mod ijson;
 mod jcs;
 mod key;
+mod log_record;
 mod money;
 mod openclaw;
 mod program;
@@ -42,6 +43,7 @@ pub use http::http;
 pub use ijson::ijson;
 pub use jcs::jcs;
 pub use key::key;
+pub use log_record::log_record;
 pub use money::money;
 pub use openclaw::openclaw;
 pub use program::program;
@@ -88,6 +90,12 @@ pub const ALL: &[Target] = &[
     Target { name: "ijson", check: ijson, words: words::JSON, cost: Cost::PLAIN },
     Target { name: "jcs", check: jcs, words: words::JSON, cost: Cost::PLAIN.share(50) },
     Target { name: "key", check: key, words: words::KEYS, cost: Cost::PLAIN },
+    Target {
+        name: "log_record",
+        check: log_record,
+        words: words::LOG,
+        cost: Cost::PLAIN.times(4).share(25),
+    },
     Target { name: "money", check: money, words: words::NUMBERS, cost: Cost::PLAIN },
     Target {
         name: "openclaw",

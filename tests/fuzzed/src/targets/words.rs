@@ -562,6 +562,20 @@ pub const PROGRAM: &[&str] = &[
     "1e999",
     "\"a\"",
 ];
+pub const LOG: &[&str] = &[
+    "\n=\n",
+    "\n",
+    "rialtolg",
+    "the id of a log.",
+    "\u{1}\0\0\0\0\0\0\0",
+    "\u{2}\0\0\0\0\0\0\0",
+    "\0\0\u{1}",
+    "\u{18}\0\u{1}",
+    "p\0\u{1}",
+    "\0\u{10}\u{1}",
+    "\u{8}\u{10}\u{3}",
+    "\0 \u{1}",
+];
 pub const ROWS: &[&str] = &[
     "agents\n",
     "desks\n",

@@ -6,7 +6,7 @@
 //! once every batch in it is in the database, so a log that is in use has the size of what the
 //! database lacks, and syncing it changes no metadata of the file system.
 
-mod record;
+pub mod record;
 #[cfg(test)]
 mod tests;
 
