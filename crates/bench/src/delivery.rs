@@ -58,7 +58,7 @@ pub fn measure(options: &BenchOptions, with_peers: bool) -> io::Result<Results> 
         for (peer, measured) in peers.iter().zip(of_peers) {
             let name = format!("end to end, hub / {}", peer.name);
             let ratio = Figure::higher(name, durable.ratios_to(measured, rate), "×");
-            figures.push(ratio.with_target(peer.target).of_hub(&durable.hub));
+            figures.push(ratio.with_target(peer.goal).of_hub(&durable.hub));
         }
         let request = "message end to end";
         figures.push(durable.cpu_figure(request, echo.median(Measurement::cpu_us)));

@@ -47,7 +47,7 @@ pub struct GrowthCase {
     pub start_target: Option<f64>,
 }
 
-/// Registering an agent; twice, because its goal is only about waiting jobs.
+/// Registering an agent. Only its cost beside waiting jobs has a goal.
 const fn register(target: Option<f64>) -> GrowthLoad {
     let run = run_registrations;
     GrowthLoad { name: "register an agent", target, connections: Connections::One, run }

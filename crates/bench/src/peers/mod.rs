@@ -30,7 +30,7 @@ pub struct Peer {
     pub name: String,
     /// How many times its rate the hub's is to be. None if it does not sync each message, and is
     /// therefore not comparable.
-    pub target: Option<f64>,
+    pub goal: Option<f64>,
     kind: PeerKind,
     address: SocketAddr,
     server: ServerProcess,
@@ -56,7 +56,7 @@ impl Peer {
             Some(version) => peers.push(nats::start(&version, receivers)?),
             None => notes.push(missing("nats-server")),
         }
-        let unsynced = peers.iter().filter(|peer| peer.target.is_none());
+        let unsynced = peers.iter().filter(|peer| peer.goal.is_none());
         notes.extend(unsynced.map(|peer| {
             format!(
                 "{}: this version cannot sync each message, so there is no goal for it",

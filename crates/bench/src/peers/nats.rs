@@ -23,7 +23,7 @@ use crate::message;
 use crate::process::{ServerProcess, temporary_dir};
 
 /// How many times the rate of JetStream with a sync for each message the hub's is to be.
-const TARGET: f64 = 15.0;
+const GOAL: f64 = 15.0;
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// The stream of all messages.
 const STREAM: &str = "bench";
@@ -49,8 +49,8 @@ pub fn start(version: &str, receivers: usize) -> io::Result<Peer> {
     runtime.block_on(create_stream(address, receivers))?;
     let interval = if syncs { "always" } else { "every 2 minutes" };
     let name = format!("JetStream {version}, fsync {interval}");
-    let target = syncs.then_some(TARGET);
-    Ok(Peer { name, target, kind: PeerKind::Nats, address, server, _dir: dir })
+    let goal = syncs.then_some(GOAL);
+    Ok(Peer { name, goal, kind: PeerKind::Nats, address, server, _dir: dir })
 }
 
 fn settings(dir: &Path, syncs: bool) -> String {

@@ -19,7 +19,7 @@ use crate::message;
 use crate::process::{ServerProcess, temporary_dir};
 
 /// How many times the rate of Redis the hub's is to be.
-const TARGET: f64 = 1.5;
+const GOAL: f64 = 1.5;
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// The consumer group of all streams.
 const GROUP: &str = "bench";
@@ -45,7 +45,7 @@ pub fn start(version: &str, receivers: usize) -> io::Result<Peer> {
         Ok::<_, io::Error>(())
     })?;
     let name = format!("Redis {version} streams, fsync always");
-    Ok(Peer { name, target: Some(TARGET), kind: PeerKind::Redis, address, server, _dir: dir })
+    Ok(Peer { name, goal: Some(GOAL), kind: PeerKind::Redis, address, server, _dir: dir })
 }
 
 /// Opens one receiver for each stream.
