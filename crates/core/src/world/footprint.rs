@@ -32,7 +32,7 @@ const ALLOCATION: usize = 16;
 const AGENT: usize = size_of::<Agent>() + size_of::<AgentState>() + 600;
 /// A skill without its texts: its entry, and an index entry that no other agent shares.
 const SKILL: usize = size_of::<Skill>() + 1_800;
-/// An alias in one protocol: its entries in the two indexes.
+/// An alias in one protocol without its text: its entries in the indexes.
 const ALIAS: usize = 200;
 /// An account without its name.
 const OWNER: usize = size_of::<Owner>() + 620;
@@ -334,9 +334,9 @@ impl MemorySize for Rotation {
     }
 }
 
-/// An alias of an agent: its text once, and its entries in both indexes.
+/// An alias of an agent: its text, which all indexes share, and its index entries.
 fn alias_bytes(name: &str) -> usize {
-    ALIAS + text(name) * 2
+    ALIAS + text(name)
 }
 
 /// How these changes affect the bytes in use.
