@@ -161,7 +161,7 @@ impl Verifier {
 
     /// Verifies strictly: S reduced, R canonical and not of small order.
     ///
-    /// Accepts exactly what the library's `verify_strict` accepts, in four fifths of its time. The
+    /// Accepts exactly what the library's `verify_strict` accepts, in three quarters of its time. The
     /// library's plain check refuses an S that is not reduced and compares R, byte by byte, with the
     /// canonical text of the expected point. So R need not be decoded to know its order: its bytes
     /// tell. The order of the key was checked when the verifier was made.
