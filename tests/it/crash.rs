@@ -7,10 +7,12 @@
 mod book;
 mod checks;
 mod clients;
+#[cfg(unix)]
+mod copies;
 mod pushes;
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rialto_engine::random::{OsRandom, RandomSource};
 use tokio::sync::watch;
@@ -40,10 +42,17 @@ pub fn start(data: &Path) -> Process {
     start_at(data, "127.0.0.1:0")
 }
 
-/// The same at a given address.
+/// The same at a given address. Its log changes files often, so that kills come at all times of a
+/// checkpoint.
 pub fn start_at(data: &Path, address: &str) -> Process {
-    let key = operator_key();
-    Process::at(address, "serve", data, &flags(), &[("RIALTO_OPERATOR_KEY", &key)])
+    let (key, (name, divisor)) = (operator_key(), log_divisor("256"));
+    let env = [("RIALTO_OPERATOR_KEY", key.as_str()), (name, &divisor)];
+    Process::at(address, "serve", data, &flags(), &env)
+}
+
+/// Environment variable that divides the limits of the log, in builds with debug assertions.
+pub fn log_divisor(divisor: &str) -> (&'static str, String) {
+    ("RIALTO_TEST_LOG_DIVISOR", divisor.to_owned())
 }
 
 /// No rate limits, and no timer that fires during a test.
@@ -133,18 +142,22 @@ async fn kills_under_load_lose_nothing_and_double_nothing() {
     let cast = Cast::assemble(&hub.url).await;
     let book = std::sync::Arc::new(Book::default());
     let rounds = number(ROUNDS).map_or(ROUNDS_USUALLY, |rounds| rounds as usize);
-    let mut acknowledged = 0;
+    let (mut acknowledged, mut restarts) = (0, Vec::new());
     for round in 0..rounds {
         let load = clients::load(&hub.url, &cast, &book, dice.roll(u64::MAX));
         under_load(&mut dice, LOAD_MS, async || book.open().done()).await;
         hub.kill();
         load.over().await;
         assert_audit_is_clean(data.path());
+        let began = Instant::now();
         hub = start(data.path());
+        restarts.push(began.elapsed());
         acknowledged += checks::all(&hub.url, &cast, &book, round).await;
     }
     hub.kill();
     assert_audit_is_clean(data.path());
     println!("{acknowledged} acknowledged operations over {rounds} kills");
+    restarts.sort_unstable();
+    println!("restarts: median {:?}, longest {:?}", restarts[rounds / 2], restarts[rounds - 1]);
     assert!(acknowledged >= rounds, "too little load: {acknowledged}");
 }

@@ -89,10 +89,17 @@ fn test(named: &[String]) -> ExitCode {
     if summary.failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// The benchmark, beside the hub that it starts for some scenarios.
+/// The benchmark, and the hub that it measures unless another is named.
 fn bench(options: &[String]) -> ExitCode {
     let mut build = steps::cargo();
-    build.args(["build", "--release", "--package", "rialto", "--package", "rialto-bench"]);
+    build.args(["build", "--release", "--package", "rialto-bench"]);
+    let is_without_hub = |option: &String| {
+        ["--help", "-h", "--version", "-V", "--hub"].contains(&option.as_str())
+            || option.starts_with("--hub=")
+    };
+    if !options.iter().any(is_without_hub) {
+        build.args(["--package", "rialto"]);
+    }
     let mut run = steps::cargo();
     run.args(["run", "--release", "--quiet", "--package", "rialto-bench", "--"]).args(options);
     for mut command in [build, run] {

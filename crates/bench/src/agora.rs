@@ -15,7 +15,7 @@ use crate::connection::RawRequest;
 use crate::hub::BenchHub;
 use crate::measurement::Measurement;
 use crate::rounds::{BenchOptions, Results};
-use crate::signatures::{Comparison, SignedLoad, on_all_cores};
+use crate::signatures::{Comparison, SignedLoad, compare, on_all_cores};
 
 /// Requests per second for which envelopes are signed in the first round. Later rounds use the
 /// measured rate.
@@ -28,31 +28,38 @@ const PARAMS: &str = r#"{"q":"weather tokyo","max_results":3,"text":"some words 
 
 /// Measures verification and requests in alternating rounds.
 pub fn measure(options: &BenchOptions) -> io::Result<Results> {
-    let hub = BenchHub::start(options.threads, "sqlite")?;
+    let hubs = options.hubs.iter().map(|binary| BenchHub::start(binary, &[]));
+    let hubs = hubs.collect::<io::Result<Vec<_>>>()?;
     let provider = identity(0);
-    hub.block_on(async {
-        let server = Server::discover(&format!("http://{}", hub.address)).await?;
-        let skills = Some(vec![Skill::new(RESOURCE)]);
-        let profile = Profile { name: Some("bench".to_owned()), skills, endpoint: None };
-        Agent::new(provider.clone(), server).hello(&profile, false).await
-    })
-    .map_err(io::Error::other)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    for hub in &hubs {
+        let registering = async {
+            let server = Server::discover(&format!("http://{}", hub.address)).await?;
+            let skills = Some(vec![Skill::new(RESOURCE)]);
+            let profile = Profile { name: Some("bench".to_owned()), skills, endpoint: None };
+            Agent::new(provider.clone(), server).hello(&profile, false).await
+        };
+        runtime.block_on(registering).map_err(io::Error::other)?;
+    }
     let verifier = EnvelopeVerifier::new(&sign_envelope(&identity(1), provider.key())?)?;
-    let load = SignedLoad::new(&hub, options, EXPECTED_RATE);
-    send(&load, WARM_UP)?;
+    let loads: Vec<_> =
+        hubs.iter().map(|hub| SignedLoad::new(hub, options, EXPECTED_RATE)).collect();
+    for load in &loads {
+        send(load, WARM_UP.min(options.duration))?;
+    }
     let comparison = Comparison {
         message: "agora REQUEST",
         verification: "verify_strict",
         verification_series: "verify_strict, one core",
-        target_share: 0.6,
+        target_share: 0.5,
         rounds: options.rounds,
     };
-    let round = Duration::from_secs(options.seconds);
-    load.compare(&comparison, || verifier.verify(), || send(&load, round))
+    let send = |at: usize| send(&loads[at], options.duration);
+    compare(&loads, &comparison, || verifier.verify(), send)
 }
 
 fn send(load: &SignedLoad<'_>, duration: Duration) -> io::Result<Measurement> {
-    let senders = load.options.connections;
+    let senders = load.options.middle_connections();
     let each = (load.expected_rate() * duration.as_secs_f64() / senders as f64).ceil() as usize;
     let envelopes = SignedEnvelopes::sign(load.hub.address, identity(0).key(), senders, each)?;
     load.send(duration, move |at, n| envelopes.nth(at, n))

@@ -19,10 +19,10 @@ use rialto_client::clara::{
 use rialto_protocols::kit::ans104::{Item, SignatureType};
 
 use crate::connection::RawRequest;
-use crate::hub::{BenchHub, grant_credits};
+use crate::hub::BenchHub;
 use crate::measurement::Measurement;
 use crate::rounds::{BenchOptions, Results};
-use crate::signatures::{Comparison, SignedLoad, on_all_cores};
+use crate::signatures::{Comparison, SignedLoad, compare, on_all_cores};
 
 /// Each message opens a task of one requester, and a requester may have ten thousand tasks.
 const ROUNDS_MAX: usize = 2;
@@ -47,11 +47,21 @@ const PSS_MAX_SALT: RsaParameters =
 
 /// Measures verification and messages in alternating rounds.
 pub fn measure(options: &BenchOptions) -> io::Result<Results> {
-    let hub = BenchHub::start(options.threads, "sqlite")?;
-    let requester = hub.block_on(register_agents(&hub))?;
-    let verifier = RsaVerifier::new(sign_task(&requester)?.as_bytes())?;
-    let load = SignedLoad::new(&hub, options, EXPECTED_RATE);
-    send(&load, &requester, WARM_UP)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let start = |binary| {
+        let hub = BenchHub::start(binary, &[])?;
+        let requester = runtime.block_on(register_agents(&hub))?;
+        hub.grant_credits(&[owner_of(&requester)])?;
+        Ok::<_, io::Error>((hub, requester))
+    };
+    let hubs = options.hubs.iter().map(start).collect::<io::Result<Vec<_>>>()?;
+    let verifier = RsaVerifier::new(sign_task(&hubs[0].1)?.as_bytes())?;
+    let loads: Vec<_> =
+        hubs.iter().map(|(hub, _)| SignedLoad::new(hub, options, EXPECTED_RATE)).collect();
+    let send = |at: usize, share| send(&loads[at], &hubs[at].1, share);
+    for at in 0..loads.len() {
+        send(at, WARM_UP)?;
+    }
     let comparison = Comparison {
         message: "clara message",
         verification: "RSA-4096-PSS verify",
@@ -59,33 +69,38 @@ pub fn measure(options: &BenchOptions) -> io::Result<Results> {
         target_share: 0.5,
         rounds: options.rounds.min(ROUNDS_MAX),
     };
-    load.compare(&comparison, || verifier.verify(), || send(&load, &requester, 1.0))
+    compare(&loads, &comparison, || verifier.verify(), |at| send(at, 1.0))
 }
 
 /// Sends this share of a round.
 fn send(load: &SignedLoad<'_>, requester: &MarketClient, share: f64) -> io::Result<Measurement> {
     let rate = load.expected_rate();
     let duration = Duration::from_secs_f64(share * SIGNED_PER_ROUND / rate);
-    let duration = duration.min(Duration::from_secs(load.options.seconds));
+    let duration = duration.min(load.options.duration);
     let count = (rate * duration.as_secs_f64()).ceil() as usize;
     let items = SignedItems::sign(load.hub.address, requester, count)?;
     let sample_id = items.sample_id.clone();
     let measured = load.send(duration, move |_, _| items.next())?;
-    check_assigned(load.hub, requester, &sample_id)?;
+    check_assigned(requester, &sample_id)?;
     Ok(measured)
 }
 
 /// Looks up one task. A message is accepted even if no task comes of it.
-fn check_assigned(hub: &BenchHub, requester: &MarketClient, id: &str) -> io::Result<()> {
-    let result = hub.block_on(requester.server().result(id)).map_err(io::Error::other)?;
+pub fn check_assigned(requester: &MarketClient, id: &str) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(requester.server().result(id)).map_err(io::Error::other)?;
     match result.messages.first().and_then(|message| message.tag("Action")) {
         Some("Agent-Task-Assignment") => Ok(()),
         _ => Err(io::Error::other(format!("a task was not assigned: {result:?}"))),
     }
 }
 
-/// Registers a worker that never works, and a requester with an RSA key and more credits than it
-/// can spend.
+/// The account that a wallet pays from.
+pub fn owner_of(client: &MarketClient) -> String {
+    format!("clara:{}", client.address())
+}
+
+/// Registers a worker that never works, and returns a requester with an RSA key.
 async fn register_agents(hub: &BenchHub) -> io::Result<MarketClient> {
     let server = Server::discover(&format!("http://{}", hub.address)).await;
     let server = server.map_err(io::Error::other)?;
@@ -97,9 +112,7 @@ async fn register_agents(hub: &BenchHub) -> io::Result<MarketClient> {
         metadata: "{}".to_owned(),
     };
     agent.register(&profile).await.map_err(io::Error::other)?;
-    let requester = MarketClient::new(Wallet::generate_rsa().map_err(io::Error::other)?, server);
-    grant_credits(&hub.engine, &format!("clara:{}", requester.address())).await?;
-    Ok(requester)
+    Ok(MarketClient::new(Wallet::generate_rsa().map_err(io::Error::other)?, server))
 }
 
 /// Signed messages of one wallet; any connection that is free sends the next.
@@ -136,7 +149,8 @@ impl SignedItems {
     }
 }
 
-fn request(hub: SocketAddr, item: &SignedItem) -> RawRequest {
+/// The request that sends an item.
+pub fn request(hub: SocketAddr, item: &SignedItem) -> RawRequest {
     let bytes = "content-type: application/octet-stream\r\n";
     RawRequest::post(hub, "/clara/mu", bytes, item.as_bytes())
 }
@@ -172,12 +186,16 @@ mod tests {
 
     use super::*;
 
+    /// How a hub answers `GET /clara`.
+    const ABOUT: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 91\r\n\r\n{\"process\":\"r4T1nDA7KR2CyQs1vpQway2Pl8USE9eR54wYwAmhTwo\",\"mu\":\"/clara/mu\",\"cu\":\"/clara/cu\"}";
+
     #[test]
     fn items_all_differ_never_run_out_and_are_verified() {
-        let hub = BenchHub::start(1, "sqlite").unwrap();
-        let server = hub.block_on(Server::discover(&format!("http://{}", hub.address))).unwrap();
+        let address = crate::tests::server(|_| ABOUT);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let server = runtime.block_on(Server::discover(&format!("http://{address}"))).unwrap();
         let client = MarketClient::new(Wallet::generate_rsa().unwrap(), server.clone());
-        let items = SignedItems::sign(hub.address, &client, 3).unwrap();
+        let items = SignedItems::sign(address, &client, 3).unwrap();
         let all: HashSet<_> = (0..5).map(|_| items.next().0).collect();
         assert_eq!(all.len(), 5);
         let signed = sign_task(&client).unwrap();

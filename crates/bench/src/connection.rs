@@ -137,6 +137,12 @@ impl RawRequest {
         );
         Self([head.as_bytes(), body].concat().into())
     }
+
+    /// The body alone.
+    pub fn body(&self) -> Bytes {
+        let head = self.0.windows(4).position(|four| four == b"\r\n\r\n");
+        self.0.slice(head.map_or(0, |end| end + 4)..)
+    }
 }
 
 /// A minimal connection: bytes out, a status and a body in. Only the status and length of an answer

@@ -8,7 +8,9 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -23,6 +25,13 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
+use crate::load::Target;
+use crate::process::ServerProcess;
+
+/// The argument that makes this program an echo server.
+pub const SERVE_ECHO: &str = "serve-echo";
+/// Time limit for its start.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// The timestamp of an answer if the job has none.
 const DEFAULT_TIME: &str = "2026-01-01T00:00:00Z";
 /// As long as the hub's own trace id.
@@ -83,6 +92,35 @@ impl EchoServer {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+}
+
+/// An echo server in a process of its own, like the hub beside which it is measured.
+pub struct EchoProcess {
+    address: SocketAddr,
+    server: ServerProcess,
+}
+
+impl EchoProcess {
+    /// Starts this program as an echo server.
+    pub fn start() -> io::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        let server = ServerProcess::spawn(command.arg(SERVE_ECHO))?;
+        let address = server.next_line(START_TIMEOUT).and_then(|line| line.parse().ok());
+        let address = address.ok_or_else(|| io::Error::other("the echo did not start"))?;
+        Ok(Self { address, server })
+    }
+
+    /// This echo as the target of a load.
+    pub fn target(&self) -> Target {
+        Target { address: self.address, pid: Some(self.server.pid()), has_counters: false }
+    }
+}
+
+/// Runs an echo server in this process until standard input is closed, and prints its address.
+pub fn serve(threads: usize) -> io::Result<()> {
+    let echo = EchoServer::start(threads, EchoWorker::default())?;
+    println!("{}", echo.address());
+    io::copy(&mut io::stdin(), &mut io::sink()).map(drop)
 }
 
 impl Drop for EchoServer {

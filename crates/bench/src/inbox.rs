@@ -2,8 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
@@ -11,8 +10,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
+use crate::arrivals::{ACK_INTERVAL, Arrival, ReceiverContext, Receivers};
+use crate::connection::{BenchConnection, RawConnection, RawRequest};
+use crate::hub::json_headers;
+use crate::measurement::RequestError;
 use crate::message;
 use crate::relay::RelayAgent;
 
@@ -20,64 +22,20 @@ use crate::relay::RelayAgent;
 const OPEN_CONCURRENCY: usize = 128;
 /// Time limit for opening one inbox.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long to wait for accepted messages before they count as lost.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 const READ_BYTES: usize = 16 * 1_024;
 /// The smallest receive buffer a system allows.
 const STALLED_BYTES: u32 = 4 * 1_024;
 
-/// A message that arrived, on the benchmark's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    pub sent_ns: u64,
-    pub arrived_ns: u64,
-}
-
-/// Inboxes that are open and being read, on one thread.
-pub struct OpenInboxes {
-    runtime: Runtime,
-    count: Arc<AtomicU64>,
-    close: watch::Sender<bool>,
-    streams: Vec<JoinHandle<Vec<Arrival>>>,
-}
-
-impl OpenInboxes {
-    /// Opens the inbox of each agent, from its last position.
-    pub fn open(hub: SocketAddr, owners: &[RelayAgent]) -> io::Result<Self> {
-        let runtime = one_thread("inboxes")?;
-        let (close, closing) = watch::channel(false);
-        let count = Arc::new(AtomicU64::new(0));
-        let mut streams = Vec::with_capacity(owners.len());
-        for some in owners.chunks(OPEN_CONCURRENCY) {
-            let opened = some.iter().map(|owner| InboxStream::open(hub, owner, &count));
-            for stream in runtime.block_on(try_join_all(opened))? {
-                streams.push(runtime.spawn(stream.follow(closing.clone())));
-            }
-        }
-        Ok(Self { runtime, count, close, streams })
-    }
-
-    /// Waits until this many messages have arrived, or no more arrive.
-    pub fn wait_for(&self, messages: u64) {
-        let (mut seen, mut since) = (0, Instant::now());
-        while seen < messages && since.elapsed() < IDLE_TIMEOUT {
-            std::thread::sleep(Duration::from_millis(10));
-            let now = self.count.load(Ordering::Relaxed);
-            if now > seen {
-                (seen, since) = (now, Instant::now());
-            }
+/// Opens the inbox of each agent, from its last position, and acknowledges what is read.
+pub fn open_inboxes(hub: SocketAddr, owners: &[RelayAgent]) -> io::Result<Receivers> {
+    let mut receivers = Receivers::new()?;
+    for some in owners.chunks(OPEN_CONCURRENCY) {
+        let opened = some.iter().map(|owner| InboxStream::open(hub, owner, receivers.context()));
+        for stream in receivers.runtime.block_on(try_join_all(opened))? {
+            receivers.spawn(stream.follow(hub));
         }
     }
-
-    /// Closes all inboxes and returns the arrivals.
-    pub fn close(self) -> io::Result<Vec<Arrival>> {
-        self.close.send_replace(true);
-        let mut all = Vec::new();
-        for stream in self.streams {
-            all.extend(self.runtime.block_on(stream).map_err(io::Error::other)?);
-        }
-        Ok(all)
-    }
+    Ok(receivers)
 }
 
 /// One open inbox.
@@ -86,21 +44,32 @@ struct InboxStream {
     stream: TcpStream,
     events: EventParser,
     arrivals: Vec<Arrival>,
-    count: Arc<AtomicU64>,
+    context: ReceiverContext,
+    /// The position it was opened at, which is acknowledged already.
+    opened_at: u64,
 }
 
 impl InboxStream {
-    async fn open(hub: SocketAddr, owner: &RelayAgent, count: &Arc<AtomicU64>) -> io::Result<Self> {
+    async fn open(
+        hub: SocketAddr,
+        owner: &RelayAgent,
+        context: ReceiverContext,
+    ) -> io::Result<Self> {
         let opening = async {
             let mut stream = TcpStream::connect(hub).await?;
             let from = owner.read_to.load(Ordering::Relaxed);
             let resume =
                 if from > 0 { format!("last-event-id: {from}\r\n") } else { String::new() };
-            stream.write_all(request(hub, owner, "", &resume).as_bytes()).await?;
+            stream.write_all(request(hub, owner, "?ack=explicit", &resume).as_bytes()).await?;
             let rest = read_head(&mut stream).await?;
-            let (events, count) = (EventParser::default(), Arc::clone(count));
-            let mut opened =
-                Self { owner: owner.clone(), stream, events, arrivals: Vec::new(), count };
+            let mut opened = Self {
+                owner: owner.clone(),
+                stream,
+                events: EventParser::default(),
+                arrivals: Vec::new(),
+                context,
+                opened_at: from,
+            };
             let mut connected = opened.feed(&rest);
             while !connected {
                 let mut bytes = [0; READ_BYTES];
@@ -115,10 +84,16 @@ impl InboxStream {
         tokio::time::timeout(OPEN_TIMEOUT, opening).await?
     }
 
-    /// Reads until `closing` is set or the hub ends the stream.
-    async fn follow(mut self, mut closing: watch::Receiver<bool>) -> Vec<Arrival> {
+    /// Reads until the receivers are closed or the hub ends the stream. Acknowledges in a task of its
+    /// own, so that reading does not wait for it.
+    async fn follow(mut self, hub: SocketAddr) -> io::Result<Vec<Arrival>> {
+        let (read_to, positions) = watch::channel(self.opened_at);
+        let acknowledging = tokio::spawn(acknowledge(hub, self.owner.key.clone(), positions));
+        let mut closing = self.context.closing.clone();
         let mut bytes = vec![0; READ_BYTES];
         loop {
+            let position = self.owner.read_to.load(Ordering::Relaxed);
+            read_to.send_if_modified(|last| std::mem::replace(last, position) != position);
             let length = tokio::select! {
                 biased;
                 read = self.stream.read(&mut bytes) => read.unwrap_or(0),
@@ -129,7 +104,9 @@ impl InboxStream {
             }
             self.feed(&bytes[..length]);
         }
-        self.arrivals
+        drop(read_to);
+        acknowledging.await.map_err(io::Error::other)??;
+        Ok(self.arrivals)
     }
 
     /// Parses bytes and returns whether they contain the first event.
@@ -145,11 +122,41 @@ impl InboxStream {
         });
         if let Some(id) = last {
             self.owner.read_to.store(id, Ordering::Relaxed);
-            let new = self.arrivals.len() - before;
-            self.count.fetch_add(new as u64, Ordering::Relaxed);
+            self.context.count(self.arrivals.len() - before);
         }
         connected
     }
+}
+
+/// Acknowledges positions as they come, in intervals: a position includes all before it (relay 2.5).
+/// Ends after the last.
+async fn acknowledge(
+    hub: SocketAddr,
+    key: String,
+    mut positions: watch::Receiver<u64>,
+) -> io::Result<()> {
+    let headers = json_headers(&key);
+    let mut connection: Option<RawConnection> = None;
+    while positions.changed().await.is_ok() {
+        tokio::time::sleep(ACK_INTERVAL).await;
+        let up_to = *positions.borrow_and_update();
+        let body = format!(r#"{{"up_to":{up_to}}}"#);
+        let request = RawRequest::post(hub, "/relay/agent/inbox/ack", &headers, body.as_bytes());
+        let open = match connection.take() {
+            Some(open) => open,
+            None => RawConnection::connect(hub).await.map_err(not_acknowledged)?,
+        };
+        let (status, answer) =
+            connection.insert(open).exchange(request).await.map_err(not_acknowledged)?;
+        if !status.is_success() {
+            return Err(not_acknowledged(RequestError::unexpected_answer(status, &answer)));
+        }
+    }
+    Ok(())
+}
+
+fn not_acknowledged(error: RequestError) -> io::Error {
+    io::Error::other(format!("messages could not be acknowledged: {error}"))
 }
 
 /// Inboxes that are open and never read; they close when this is dropped.
@@ -161,7 +168,11 @@ pub struct StalledInboxes {
 impl StalledInboxes {
     /// Opens the inbox of each agent from the first unacknowledged message and never reads it.
     pub fn open(hub: SocketAddr, owners: &[RelayAgent]) -> io::Result<Self> {
-        let runtime = one_thread("stalled")?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("stalled")
+            .enable_all()
+            .build()?;
         let mut streams = Vec::with_capacity(owners.len());
         for some in owners.chunks(OPEN_CONCURRENCY) {
             let opened = some.iter().map(|owner| async move {
@@ -178,11 +189,6 @@ impl StalledInboxes {
         }
         Ok(Self { _streams: streams, _runtime: runtime })
     }
-}
-
-fn one_thread(name: &str) -> io::Result<Runtime> {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.worker_threads(1).thread_name(name).enable_all().build()
 }
 
 fn request(hub: SocketAddr, owner: &RelayAgent, query: &str, more: &str) -> String {
@@ -337,20 +343,25 @@ mod tests {
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     const HELLO: &str = "retry: 2000\nid: 0\nevent: connected\ndata: {}\n\n";
 
-    /// Answers each connection with the next response, and passes on the requests.
+    /// Answers each request on a connection with that connection's response, and passes on the
+    /// requests. Streams stay open.
     fn hub(answers: Vec<String>) -> (SocketAddr, mpsc::Receiver<String>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let (sender, requests) = mpsc::channel();
         std::thread::spawn(move || {
-            let mut held = Vec::new();
             for answer in answers {
                 let (mut stream, _) = listener.accept().unwrap();
-                let mut request = [0; 4_096];
-                let length = stream.read(&mut request).unwrap();
-                sender.send(String::from_utf8_lossy(&request[..length]).into_owned()).unwrap();
-                stream.write_all(answer.as_bytes()).unwrap();
-                held.push(stream);
+                let sender = sender.clone();
+                std::thread::spawn(move || {
+                    let mut request = [0; 4_096];
+                    while let Ok(length @ 1..) = stream.read(&mut request) {
+                        let request = String::from_utf8_lossy(&request[..length]).into_owned();
+                        // The test may have seen enough.
+                        let _ = sender.send(request);
+                        stream.write_all(answer.as_bytes()).unwrap();
+                    }
+                });
             }
         });
         (address, requests)
@@ -369,32 +380,48 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_counted_and_the_next_stream_continues_after_them() {
+    fn messages_are_counted_and_acknowledged_and_the_next_stream_continues_after_them() {
         let opened = format!("{HEAD}{}", chunk(HELLO));
-        let (address, requests) =
-            hub(vec![format!("{opened}{}{}", envelope(1), envelope(2)), opened]);
+        let acknowledged = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}".to_owned();
+        let answers = vec![format!("{opened}{}{}", envelope(1), envelope(2)), acknowledged, opened];
+        let (address, requests) = hub(answers);
         let owners = [owner()];
-        let inboxes = OpenInboxes::open(address, &owners).unwrap();
+        let inboxes = open_inboxes(address, &owners).unwrap();
         inboxes.wait_for(2);
         let arrivals = inboxes.close().unwrap();
         assert_eq!(arrivals.iter().map(|envelope| envelope.sent_ns).collect::<Vec<_>>(), [7, 7]);
         assert_eq!(owners[0].read_to.load(Ordering::Relaxed), 2);
         let first = requests.recv().unwrap();
-        assert!(first.starts_with("GET /relay/agent/inbox HTTP/1.1\r\n"), "{first}");
+        assert!(first.starts_with("GET /relay/agent/inbox?ack=explicit HTTP/1.1\r\n"), "{first}");
         assert!(first.contains("\r\nauthorization: Bearer ca_0f\r\n"), "{first}");
         assert!(!first.contains("last-event-id"), "{first}");
+        // One acknowledgement may cover both messages.
+        let last = requests.try_iter().last().unwrap();
+        assert!(last.starts_with("POST /relay/agent/inbox/ack HTTP/1.1\r\n"), "{last}");
+        assert!(last.ends_with(r#"{"up_to":2}"#), "{last}");
 
-        let none = OpenInboxes::open(address, &owners).unwrap().close().unwrap();
+        let none = open_inboxes(address, &owners).unwrap().close().unwrap();
         assert_eq!(none, []);
         let second = requests.recv().unwrap();
         assert!(second.contains("\r\nlast-event-id: 2\r\n"), "{second}");
     }
 
     #[test]
+    fn a_refused_acknowledgement_is_an_error() {
+        let opened = format!("{HEAD}{}{}", chunk(HELLO), envelope(1));
+        let refused = "HTTP/1.1 503 Busy\r\ncontent-length: 4\r\n\r\nbusy".to_owned();
+        let (address, _requests) = hub(vec![opened, refused]);
+        let inboxes = open_inboxes(address, &[owner()]).unwrap();
+        inboxes.wait_for(1);
+        let error = inboxes.close().unwrap_err().to_string();
+        assert!(error.contains("could not be acknowledged: 503 busy"), "{error}");
+    }
+
+    #[test]
     fn an_inbox_that_does_not_open_is_an_error() {
         let refused = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\n\r\nno".to_owned();
         let (address, _requests) = hub(vec![refused]);
-        let error = OpenInboxes::open(address, &[owner()]).err().unwrap().to_string();
+        let error = open_inboxes(address, &[owner()]).err().unwrap().to_string();
         assert!(error.contains("401 Unauthorized"), "{error}");
     }
 

@@ -20,6 +20,8 @@ use tokio::net::TcpStream;
 
 use crate::connection::{BenchConnection, BenchRequest};
 use crate::measurement::{Measurement, RequestError, Tally};
+use crate::scrape::{Counters, growth, read_counters};
+use crate::usage::{Usage, UsageSnapshot};
 
 /// Delay before a broken connection is opened again, so that a dead server is not hammered.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(10);
@@ -39,6 +41,12 @@ const PER_SECOND_MIN: f64 = 0.001;
 pub struct LoadPlan {
     /// The server's address.
     pub address: SocketAddr,
+    /// The server's process, whose CPU time is measured.
+    pub pid: Option<u32>,
+    /// Whether the server's own counters are read as well.
+    pub reads_counters: bool,
+    /// Whether it is kept when each request was sent and answered.
+    pub keeps_spans: bool,
     /// Connections kept open; each has at most one request in flight.
     pub connections: usize,
     /// Threads of the client.
@@ -51,6 +59,16 @@ pub struct LoadPlan {
     pub duration: Duration,
     /// Time limit for an answer; then the connection is closed.
     pub answer_timeout: Duration,
+}
+
+/// A server to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    pub address: SocketAddr,
+    /// Its process, if it is known.
+    pub pid: Option<u32>,
+    /// Whether it reports counters at `/metrics`.
+    pub has_counters: bool,
 }
 
 /// When a connection sends its next request.
@@ -92,6 +110,9 @@ impl LoadPlan {
     pub fn new(address: SocketAddr) -> Self {
         Self {
             address,
+            pid: None,
+            reads_counters: false,
+            keeps_spans: false,
             connections: 64,
             threads: thread::available_parallelism().map_or(1, usize::from),
             pace: Pace::Closed,
@@ -159,15 +180,20 @@ where
     C: Fn(StatusCode, &[u8]) -> bool + Send + Sync + 'static,
     R: BenchRequest,
 {
-    run_timed(plan, request_for, check).map(|(measured, _)| measured)
+    run_timed(plan, request_for, check).map(|run| run.measured)
 }
 
-/// Like [`run`], and also returns when the measured time began and ended.
-pub(super) fn run_timed<A, C, R>(
-    plan: &LoadPlan,
-    request_for: A,
-    check: C,
-) -> io::Result<(Measurement, Range<Instant>)>
+/// A run of the load client.
+pub(super) struct LoadRun {
+    pub measured: Measurement,
+    /// When the measured time began and ended.
+    pub window: Range<Instant>,
+    /// When each good answer's request was sent and answered, if the plan asks for it.
+    pub spans: Vec<Range<Instant>>,
+}
+
+/// Like [`run`], and also returns when everything happened.
+pub(super) fn run_timed<A, C, R>(plan: &LoadPlan, request_for: A, check: C) -> io::Result<LoadRun>
 where
     A: Fn(usize, u64) -> R + Send + Sync + 'static,
     C: Fn(StatusCode, &[u8]) -> bool + Send + Sync + 'static,
@@ -190,12 +216,32 @@ where
             thread::spawn(move || run_thread(scenario, phases, streams))
         })
         .collect();
+    let window = phases.measured_from..phases.until;
+    let (usage, counters) = watch_server(plan, &window);
     let mut tally = Tally::default();
     for worker in workers {
         let done = worker.join().map_err(|_| io::Error::other("a client thread panicked"))?;
         tally.add(done?);
     }
-    Ok((tally.into_measurement(plan), phases.measured_from..phases.until))
+    let spans = std::mem::take(&mut tally.spans);
+    let measured = Measurement { usage, counters, ..tally.into_measurement(plan) };
+    Ok(LoadRun { measured, window, spans })
+}
+
+/// Waits until the measured time is over, and returns what the server used in it.
+fn watch_server(plan: &LoadPlan, window: &Range<Instant>) -> (Option<Usage>, Counters) {
+    let counters =
+        || if plan.reads_counters { read_counters(plan.address) } else { Counters::new() };
+    let usage = || plan.pid.and_then(UsageSnapshot::take);
+    sleep_until(window.start);
+    let (counted, used) = (counters(), usage());
+    sleep_until(window.end);
+    let used = usage().zip(used).map(|(after, before)| after.since(&before));
+    (used, growth(&counted, &counters()))
+}
+
+fn sleep_until(at: Instant) {
+    thread::sleep(at.saturating_duration_since(Instant::now()));
 }
 
 fn connect(address: SocketAddr) -> io::Result<std::net::TcpStream> {
@@ -380,6 +426,9 @@ where
                 if began_inside {
                     tally.queued += u64::from(slot.queued);
                     tally.record_latency(ended.duration_since(began));
+                    if self.scenario.plan.keeps_spans {
+                        tally.spans.push(began..ended);
+                    }
                 }
             }
             Err(error) if began_inside || ended_inside => tally.record_error(error),

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
+use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use hyper::StatusCode;
 use serde::Serialize;
 
 use crate::load::{LoadPlan, Pace};
+use crate::scrape::Counters;
+use crate::usage::Usage;
 
 /// Latencies are kept to three digits, up to ten minutes.
 const DIGITS: u8 = 3;
@@ -39,6 +42,10 @@ pub struct Measurement {
     /// Open loop: requests that were due and never sent. A few at the very end mean nothing. Many
     /// mean that the rate was too high for the server, and then the latencies are not meaningful.
     pub unsent: u64,
+    /// What the server used in the measured time, where its process is known.
+    pub usage: Option<Usage>,
+    /// How much the server's own counters grew in the measured time, if they were read.
+    pub counters: Counters,
 }
 
 /// Latencies in microseconds. NaN where nothing was measured, so that it is not mistaken for a fast
@@ -71,10 +78,28 @@ pub struct Errors {
 }
 
 impl Measurement {
-    /// Whether an open loop asked for more than the server can handle: more than one request in a
+    /// Whether an open loop requested more than the server can handle: more than one request in a
     /// hundred was never sent.
     pub fn is_overrun(&self) -> bool {
         self.unsent > self.good / 100
+    }
+
+    /// CPU time of the server per good answer, in microseconds outside and inside the kernel. NaN
+    /// where the system does not report it.
+    pub fn cpu_us_parts(&self) -> (f64, f64) {
+        match &self.usage {
+            Some(usage) if self.good > 0 => {
+                let (user, system) = usage.cpu_us();
+                (user / self.good as f64, system / self.good as f64)
+            }
+            _ => (f64::NAN, f64::NAN),
+        }
+    }
+
+    /// CPU time of the server per good answer, in microseconds.
+    pub fn cpu_us(&self) -> f64 {
+        let (user, system) = self.cpu_us_parts();
+        user + system
     }
 }
 
@@ -171,13 +196,22 @@ pub(super) struct Tally {
     pub(super) good: u64,
     pub(super) queued: u64,
     pub(super) unsent: u64,
+    /// When each good answer's request was sent and answered, if the plan asks for it.
+    pub(super) spans: Vec<Range<Instant>>,
 }
 
 impl Default for Tally {
     fn default() -> Self {
         let nanoseconds = Histogram::new_with_bounds(1, LATENCY_NS_MAX, DIGITS)
             .expect("the bounds are constants that hdrhistogram allows");
-        Self { nanoseconds, errors: Errors::default(), good: 0, queued: 0, unsent: 0 }
+        Self {
+            nanoseconds,
+            errors: Errors::default(),
+            good: 0,
+            queued: 0,
+            unsent: 0,
+            spans: Vec::new(),
+        }
     }
 }
 
@@ -206,6 +240,7 @@ impl Tally {
         self.good += other.good;
         self.queued += other.queued;
         self.unsent += other.unsent;
+        self.spans.extend(other.spans);
     }
 
     pub(super) fn into_measurement(self, plan: &LoadPlan) -> Measurement {
@@ -230,6 +265,8 @@ impl Tally {
             errors: self.errors,
             queued: self.queued,
             unsent: self.unsent,
+            usage: None,
+            counters: Counters::new(),
         }
     }
 }
@@ -237,6 +274,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::usage::ThreadUsage;
 
     fn tally_of(micros: impl IntoIterator<Item = u64>) -> Tally {
         let mut tally = Tally::default();
@@ -293,6 +331,18 @@ mod tests {
         assert!(about(measured.latency.max_us, 900.0));
         assert_eq!(measured.errors.total(), 3);
         assert_eq!(measured.errors.to_string(), "2 × 429, 1 timed out; the first: 429 slow down");
+    }
+
+    #[test]
+    fn cpu_time_is_divided_by_good_answers_and_unknown_without_them() {
+        let mut measured =
+            Tally { good: 10, ..Tally::default() }.measured_in(Duration::from_secs(1));
+        assert!(measured.cpu_us().is_nan(), "nothing is known about the server");
+        let thread = ThreadUsage { user_us: 200.0, system_us: 100.0, written_bytes: 0 };
+        measured.usage = Some(Usage([("lane".to_owned(), thread)].into()));
+        assert_eq!((measured.cpu_us_parts(), measured.cpu_us()), ((20.0, 10.0), 30.0));
+        measured.good = 0;
+        assert!(measured.cpu_us().is_nan(), "nothing was answered");
     }
 
     #[test]

@@ -79,15 +79,21 @@ impl Messages {
         }
     }
 
+    /// Which receiver gets the `n`th message of a sender.
+    pub fn receiver_of(&self, sender: usize, n: u64) -> usize {
+        let conversation = sender as u64 + n / PER_CONVERSATION;
+        (conversation % self.receivers.len() as u64) as usize
+    }
+
     /// The `n`th message of a sender, with the current time.
     pub fn nth(&self, sender: usize, n: u64) -> RawRequest {
         let number = n / PER_CONVERSATION;
         let conversation = (self.run * SENDERS_MAX + sender as u64) * CONVERSATIONS_MAX
             + number % CONVERSATIONS_MAX;
-        let receiver = (sender as u64 + number) % self.receivers.len() as u64;
+        let receiver = self.receiver_of(sender, n);
         let template = &self.senders[sender];
         let mut outbound = BytesMut::from(&template.request[..]);
-        outbound[template.receiver.clone()].copy_from_slice(&self.receivers[receiver as usize]);
+        outbound[template.receiver.clone()].copy_from_slice(&self.receivers[receiver]);
         write_digits(&mut outbound[template.conversation.clone()], conversation);
         write_digits(&mut outbound[template.number.clone()], n);
         write_digits(&mut outbound[template.time.clone()], clock_ns(Instant::now()));

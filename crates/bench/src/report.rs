@@ -1,21 +1,33 @@
-//! The benchmark report: a table for people, JSON for programs, and whether the goals are met.
+//! The benchmark report: tables for people, JSON for programs, and whether the goals are met.
 
 use std::fmt;
 
 use serde::Serialize;
 
+use crate::baseline::Comparison;
+use crate::components::write_components;
+use crate::figure::{Better, Figure};
 use crate::measurement::{Errors, Measurement};
-use crate::rounds::Series;
+use crate::rounds::{Results, Series};
 
 /// All results of one benchmark run.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchReport {
     /// The machine it ran on.
     pub machine: Machine,
+    /// The hubs that were measured.
+    pub hubs: Vec<String>,
     /// Load measurements, round by round.
     pub series: Vec<Series>,
-    /// The goals, and whether each was met.
-    pub goals: Vec<Goal>,
+    /// The figures, their goals, and whether each was met.
+    pub figures: Vec<Figure>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+    /// How the last hub compares with a saved run.
+    pub comparison: Option<Comparison>,
+    /// Whether the cost per component is printed.
+    #[serde(skip)]
+    pub components: bool,
 }
 
 /// The machine's relevant properties.
@@ -31,33 +43,6 @@ pub struct Machine {
     pub debug_build: bool,
 }
 
-/// One goal.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Goal {
-    /// The goal's name.
-    pub name: String,
-    /// The measured value.
-    pub value: f64,
-    /// The target value.
-    pub target: f64,
-    /// Whether more or less is better.
-    pub direction: Direction,
-    /// Unit of both, for example `×` or `ms`.
-    pub unit: &'static str,
-    /// Whether the goal was met. A value that could not be measured does not meet it.
-    pub met: bool,
-}
-
-/// Which side of a target is good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Direction {
-    /// The target or more.
-    AtLeast,
-    /// The target or less.
-    AtMost,
-}
-
 impl Machine {
     /// This machine.
     pub fn current() -> Self {
@@ -70,43 +55,35 @@ impl Machine {
     }
 }
 
-impl Goal {
-    /// A goal of `target` or more.
-    pub fn at_least(name: impl Into<String>, value: f64, target: f64, unit: &'static str) -> Self {
-        let met = value.is_finite() && value >= target;
-        Self { name: name.into(), value, target, direction: Direction::AtLeast, unit, met }
-    }
-
-    /// A goal of `target` or less.
-    pub fn at_most(name: impl Into<String>, value: f64, target: f64, unit: &'static str) -> Self {
-        let met = value.is_finite() && value <= target;
-        Self { name: name.into(), value, target, direction: Direction::AtMost, unit, met }
-    }
-}
-
 impl BenchReport {
     /// A report about this machine.
-    pub fn new(series: Vec<Series>, goals: Vec<Goal>) -> Self {
-        Self { machine: Machine::current(), series, goals }
+    pub fn new(hubs: Vec<String>, results: Results) -> Self {
+        let Results { series, figures, notes } = results;
+        Self {
+            machine: Machine::current(),
+            hubs,
+            series,
+            figures,
+            notes,
+            comparison: None,
+            components: false,
+        }
     }
 
-    /// Whether every goal was met.
+    /// The hub that goals and saved runs are about: the last one.
+    pub fn judged_hub(&self) -> &str {
+        self.hubs.last().map_or("", String::as_str)
+    }
+
+    /// Whether the judged hub meets every goal.
     pub fn all_goals_met(&self) -> bool {
-        self.goals.iter().all(|goal| goal.met)
+        let mut judged = self.figures.iter().filter(|figure| figure.hub == self.judged_hub());
+        judged.all(|figure| figure.is_met() != Some(false))
     }
 
     /// The whole report as one JSON document.
     pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self)
-    }
-}
-
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::AtLeast => "≥",
-            Self::AtMost => "≤",
-        })
     }
 }
 
@@ -118,13 +95,23 @@ impl fmt::Display for BenchReport {
             writeln!(f, "This is a debug build; the figures are meaningless. Use --release.")?;
         }
         if !self.series.is_empty() {
-            writeln!(f, "\n{}", load_table(&self.series))?;
+            writeln!(f, "\nMedians of all rounds; CPU is that of the server, per request:")?;
+            writeln!(f, "{}", load_table(&self.series))?;
             for series in &self.series {
                 write_remarks(f, series)?;
             }
         }
-        if !self.goals.is_empty() {
-            writeln!(f, "\n{}", goal_table(&self.goals))?;
+        if self.components {
+            write_components(f, &self.series)?;
+        }
+        if !self.figures.is_empty() {
+            writeln!(f, "\n{}", figure_table(&self.hubs, &self.figures))?;
+        }
+        for note in &self.notes {
+            writeln!(f, "{note}")?;
+        }
+        if let Some(comparison) = &self.comparison {
+            write!(f, "\n{comparison}")?;
         }
         Ok(())
     }
@@ -132,13 +119,30 @@ impl fmt::Display for BenchReport {
 
 /// The table of load measurements; each figure is the median of the rounds.
 fn load_table(all: &[Series]) -> String {
-    let head = ["", "conns", "per second", "p50", "p90", "p99", "p99.9", "max", "rounds", "errors"];
+    let head = [
+        "",
+        "conns",
+        "per second",
+        "p50",
+        "p90",
+        "p99",
+        "p99.9",
+        "max",
+        "user",
+        "system",
+        "rounds",
+        "errors",
+    ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for series in all {
         let latency = |of: fn(&Measurement) -> f64| duration(series.median(of));
+        let cpu = |of: fn(&Measurement) -> f64| match series.median(of) {
+            us if us.is_finite() => format!("{us:.1} µs"),
+            _ => "–".to_owned(),
+        };
         let connections = series.rounds.first().map_or(0, |round| round.connections);
         rows.push(vec![
-            series.name.clone(),
+            full_name(series),
             connections.to_string(),
             number(series.median(|round| round.per_second), 0),
             latency(|round| round.latency.p50_us),
@@ -146,6 +150,8 @@ fn load_table(all: &[Series]) -> String {
             latency(|round| round.latency.p99_us),
             latency(|round| round.latency.p999_us),
             latency(|round| round.latency.max_us),
+            cpu(|round| round.cpu_us_parts().0),
+            cpu(|round| round.cpu_us_parts().1),
             series.rounds.len().to_string(),
             errors(series).total().to_string(),
         ]);
@@ -153,29 +159,74 @@ fn load_table(all: &[Series]) -> String {
     table(&rows)
 }
 
-fn goal_table(goals: &[Goal]) -> String {
-    let mut rows = vec![["goal", "measured", "target", ""].map(str::to_owned).to_vec()];
-    for Goal { name, value, target, direction, unit, met } in goals {
-        rows.push(vec![
-            name.clone(),
-            format!("{} {unit}", number(*value, decimals(*target))),
-            format!("{direction} {} {unit}", number(*target, decimals(*target))),
-            if *met { "met" } else { "MISSED" }.to_owned(),
-        ]);
+/// The name of a series, with its hub if there are several.
+pub fn full_name(series: &Series) -> String {
+    match series.hub.as_str() {
+        "" => series.name.clone(),
+        hub => format!("{} [{hub}]", series.name),
+    }
+}
+
+/// One line per figure. Several hubs stand side by side, with the last divided by the first.
+fn figure_table(hubs: &[String], figures: &[Figure]) -> String {
+    let several = hubs.len() > 1;
+    let mut head = vec!["figure".to_owned()];
+    if several {
+        head.extend(hubs.iter().cloned());
+        head.push(format!("{} / {}", hubs[hubs.len() - 1], hubs[0]));
+    } else {
+        head.extend(["measured".to_owned(), "all rounds".to_owned()]);
+    }
+    head.extend(["goal".to_owned(), String::new()]);
+    let mut rows = vec![head];
+    let mut names: Vec<&str> = Vec::new();
+    for figure in figures {
+        if names.contains(&figure.name.as_str()) {
+            continue;
+        }
+        names.push(&figure.name);
+        let of = |hub: &str| figures.iter().find(|one| one.name == figure.name && one.hub == hub);
+        let shown = |one: &Figure| format!("{} {}", number(one.value, decimals(one)), one.unit);
+        let (first, last) =
+            (hubs.first().and_then(|hub| of(hub)), hubs.last().and_then(|hub| of(hub)));
+        let mut row = vec![figure.name.clone()];
+        if several {
+            row.extend(hubs.iter().map(|hub| of(hub).map_or_else(String::new, shown)));
+            let ratio = first.zip(last).map(|(first, last)| number(last.value / first.value, 3));
+            row.push(ratio.unwrap_or_default());
+        } else {
+            let (low, high) =
+                (number(figure.lowest, decimals(figure)), number(figure.highest, decimals(figure)));
+            row.extend([shown(figure), format!("{low} … {high}")]);
+        }
+        row.extend(goal_cells(last.unwrap_or(figure)));
+        rows.push(row);
     }
     table(&rows)
+}
+
+/// The goal of a figure, and whether it is met.
+fn goal_cells(figure: &Figure) -> [String; 2] {
+    let Some(target) = figure.target else { return [String::new(), String::new()] };
+    let sign = match figure.better {
+        Better::Higher => "≥",
+        Better::Lower => "≤",
+    };
+    let goal = format!("{sign} {} {}", number(target, decimals(figure)), figure.unit);
+    let met = if figure.is_met() == Some(true) { "met" } else { "MISSED" };
+    [goal, met.to_owned()]
 }
 
 /// Remarks that do not fit the table but must not be overlooked.
 fn write_remarks(f: &mut fmt::Formatter<'_>, series: &Series) -> fmt::Result {
     let errors = errors(series);
     if errors.total() > 0 {
-        writeln!(f, "{}: {errors}", series.name)?;
+        writeln!(f, "{}: {errors}", full_name(series))?;
     }
     let overrun = series.rounds.iter().filter(|round| round.is_overrun()).count();
     if overrun > 0 {
-        let Series { name, rounds } = series;
-        writeln!(f, "{name}: the rate was too high in {overrun} of {} rounds", rounds.len())?;
+        let (name, rounds) = (full_name(series), series.rounds.len());
+        writeln!(f, "{name}: the rate was too high in {overrun} of {rounds} rounds")?;
     }
     Ok(())
 }
@@ -189,7 +240,7 @@ fn errors(series: &Series) -> Errors {
 }
 
 /// Columns as wide as needed: the first aligned left, figures right.
-fn table(rows: &[Vec<String>]) -> String {
+pub fn table(rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
     };
@@ -204,11 +255,12 @@ fn table(rows: &[Vec<String>]) -> String {
 }
 
 /// Small figures are ratios, where the third digit matters.
-fn decimals(target: f64) -> usize {
-    if target.abs() < 10.0 { 3 } else { 1 }
+fn decimals(figure: &Figure) -> usize {
+    if figure.target.unwrap_or(figure.value).abs() < 10.0 { 3 } else { 1 }
 }
 
-fn number(value: f64, decimals: usize) -> String {
+/// A number, or a dash if there is none.
+pub fn number(value: f64, decimals: usize) -> String {
     if value.is_finite() { format!("{value:.decimals$}") } else { "–".to_owned() }
 }
 
@@ -226,6 +278,7 @@ fn duration(us: f64) -> String {
 mod tests {
     use super::*;
     use crate::measurement::Percentiles;
+    use crate::rounds::rate;
 
     fn round(per_second: f64, p50_us: f64) -> Measurement {
         let [p90_us, p99_us, p999_us, max_us] = [2.0, 5.0, 10.0, 50.0].map(|times| p50_us * times);
@@ -239,27 +292,18 @@ mod tests {
             errors: Errors::default(),
             queued: 0,
             unsent: 0,
+            usage: None,
+            counters: Default::default(),
         }
     }
 
     fn series(name: &str, rounds: Vec<Measurement>) -> Series {
-        Series { name: name.to_owned(), rounds }
+        Series { name: name.to_owned(), hub: String::new(), rounds }
     }
 
-    #[test]
-    fn a_goal_is_met_at_its_target_and_missed_beyond() {
-        assert!(Goal::at_least("rate", 0.5, 0.5, "×").met);
-        assert!(!Goal::at_least("rate", 0.499, 0.5, "×").met);
-        assert!(Goal::at_most("start", 150.0, 150.0, "ms").met);
-        assert!(!Goal::at_most("start", 150.1, 150.0, "ms").met);
-    }
-
-    #[test]
-    fn what_could_not_be_measured_is_missed() {
-        for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            assert!(!Goal::at_least("rate", value, 0.5, "×").met);
-            assert!(!Goal::at_most("start", value, 150.0, "ms").met);
-        }
+    fn one_hub(series: Vec<Series>, figures: Vec<Figure>) -> BenchReport {
+        let results = Results { series, figures, notes: vec!["no redis-server".to_owned()] };
+        BenchReport::new(vec![String::new()], results)
     }
 
     #[test]
@@ -272,32 +316,52 @@ mod tests {
             series("echo", vec![round(40_000.0, 100.0), round(44_000.0, 90.0)]),
             series("registry job", vec![round(10_000.0, 200.0), bad]),
         ];
-        let goals = vec![
-            Goal::at_least("job / echo", all[1].ratio_to(&all[0], |m| m.per_second), 0.15, "×"),
-            Goal::at_most("idle memory", f64::NAN, 60.0, "MB"),
+        let share = all[1].ratios_to(&all[0], rate);
+        let figures = vec![
+            Figure::higher("job / echo", share, "×").with_target(0.15),
+            Figure::lower("idle memory", vec![f64::NAN], "MB").with_target(60.0),
+            Figure::lower("CPU", vec![12.25], "µs"),
         ];
-        let report = BenchReport::new(all, goals);
+        let report = one_hub(all, figures);
         assert!(!report.all_goals_met());
         let text = report.to_string();
         let has = |part: &str| assert!(text.contains(part), "{part:?} is not in:\n{text}");
         has(
-            "echo             64       42000   95 µs  190 µs   475 µs   950 µs   4.75 ms       2       0",
+            "echo             64       42000   95 µs  190 µs   475 µs   950 µs   4.75 ms     –       –       2       0",
         );
         has("registry job     64        9500  225 µs  450 µs  1.12 ms  2.25 ms  11.25 ms");
         has("registry job: 2 × 503; the first: 503 busy");
         has("registry job: the rate was too high in 1 of 2 rounds");
-        has("job / echo    0.227 ×  ≥ 0.150 ×     met");
-        has("idle memory      – MB  ≤ 60.0 MB  MISSED");
+        has("job / echo    0.227 ×  0.205 … 0.250  ≥ 0.150 ×     met");
+        has("idle memory      – MB          – … –  ≤ 60.0 MB  MISSED");
+        has("CPU           12.2 µs    12.2 … 12.2\n");
+        has("no redis-server");
+    }
+
+    #[test]
+    fn several_hubs_stand_side_by_side_and_the_last_is_judged() {
+        let figure = |hub: &str, value| {
+            Figure::higher("send / echo", vec![value], "×").with_target(0.5).of_hub(hub)
+        };
+        let results =
+            Results { figures: vec![figure("old", 0.4), figure("new", 0.6)], ..Results::default() };
+        let report = BenchReport::new(vec!["old".to_owned(), "new".to_owned()], results);
+        let text = report.to_string();
+        assert!(
+            text.contains("send / echo  0.400 ×  0.600 ×      1.500  ≥ 0.500 ×  met"),
+            "{text}"
+        );
+        assert!(report.all_goals_met(), "the old hub does not count");
     }
 
     #[test]
     fn the_document_names_everything() {
-        let goals = vec![Goal::at_least("job / echo", 0.2, 0.15, "×")];
-        let report = BenchReport::new(vec![series("echo", vec![round(10.0, 1.0)])], goals);
+        let figures = vec![Figure::higher("job / echo", vec![0.2], "×").with_target(0.15)];
+        let report = one_hub(vec![series("echo", vec![round(10.0, 1.0)])], figures);
         let json: serde_json::Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
         assert_eq!(json["series"][0]["rounds"][0]["latency"]["p99_us"], 5.0);
-        assert_eq!(json["goals"][0]["direction"], "at_least");
-        assert_eq!(json["goals"][0]["met"], true);
+        assert_eq!(json["figures"][0]["better"], "higher");
+        assert_eq!(json["figures"][0]["target"], 0.15);
         assert!(json["machine"]["cores"].as_u64().unwrap() >= 1);
         assert!(report.all_goals_met());
     }

@@ -6,39 +6,75 @@
 //! counts.
 
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::load::{LoadPlan, Pace};
+use crate::figure::Figure;
+use crate::hub::HubBinary;
+use crate::load::{LoadPlan, Pace, Target};
 use crate::measurement::Measurement;
-use crate::report::Goal;
 
-/// What a scenario measured, and its goals.
-pub type Results = (Vec<Series>, Vec<Goal>);
+/// The longest warm-up of a round.
+const WARM_UP_MAX: Duration = Duration::from_secs(1);
+
+/// What a scenario measured.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    pub series: Vec<Series>,
+    pub figures: Vec<Figure>,
+    /// What a reader must know about it, for example why something was left out.
+    pub notes: Vec<String>,
+}
+
+impl Results {
+    /// Adds the results of another scenario.
+    pub fn add(&mut self, other: Self) {
+        self.series.extend(other.series);
+        self.figures.extend(other.figures);
+        self.notes.extend(other.notes);
+    }
+}
 
 /// How to measure.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct BenchOptions {
+    /// The hubs to measure, in turns.
+    pub hubs: Vec<HubBinary>,
     pub rounds: usize,
-    pub connections: usize,
-    pub seconds: u64,
+    /// Numbers of connections, smallest first.
+    pub connections: Vec<usize>,
+    pub duration: Duration,
     pub threads: usize,
     pub pace: Pace,
-    /// Jobs a worker fetches with one poll.
-    pub batch: u64,
+    /// Whether the hub's own counters are read as well.
+    pub components: bool,
+    /// Agents that messages are sent to.
+    pub receivers: usize,
 }
 
 impl BenchOptions {
     /// The load of one round over this many connections.
-    pub fn plan(&self, address: SocketAddr, connections: usize) -> LoadPlan {
+    pub fn plan(&self, target: Target, connections: usize) -> LoadPlan {
         LoadPlan {
             connections,
-            duration: Duration::from_secs(self.seconds),
+            duration: self.duration,
+            warm_up: WARM_UP_MAX.min(self.duration / 4),
             pace: self.pace,
-            ..LoadPlan::new(address)
+            pid: target.pid,
+            reads_counters: self.components && target.has_counters,
+            ..LoadPlan::new(target.address)
         }
+    }
+
+    /// The middle number of connections, for what is measured only once.
+    pub fn middle_connections(&self) -> usize {
+        self.connections[self.connections.len() / 2]
+    }
+
+    /// The largest number of connections.
+    pub fn most_connections(&self) -> usize {
+        self.connections.iter().copied().max().unwrap_or(1)
     }
 }
 
@@ -46,6 +82,8 @@ impl BenchOptions {
 pub struct Benchmark<'a> {
     /// Its name in the report.
     pub name: String,
+    /// The hub it measures; empty if that is clear.
+    pub hub: String,
     /// Measures it. The argument is the number of the round, from 0.
     pub measure: Box<dyn FnMut(usize) -> io::Result<Measurement> + 'a>,
 }
@@ -55,6 +93,8 @@ pub struct Benchmark<'a> {
 pub struct Series {
     /// What was measured.
     pub name: String,
+    /// The hub that was measured; empty if that is clear.
+    pub hub: String,
     /// The result of each round, in order.
     pub rounds: Vec<Measurement>,
 }
@@ -65,7 +105,12 @@ impl<'a> Benchmark<'a> {
         name: impl Into<String>,
         measure: impl FnMut(usize) -> io::Result<Measurement> + 'a,
     ) -> Self {
-        Self { name: name.into(), measure: Box::new(measure) }
+        Self { name: name.into(), hub: String::new(), measure: Box::new(measure) }
+    }
+
+    /// The hub that it measures.
+    pub fn of_hub(self, label: &str) -> Self {
+        Self { hub: label.to_owned(), ..self }
     }
 }
 
@@ -76,7 +121,11 @@ pub fn run_interleaved(
 ) -> io::Result<Vec<Series>> {
     let mut all: Vec<Series> = benchmarks
         .iter()
-        .map(|benchmark| Series { name: benchmark.name.clone(), rounds: Vec::new() })
+        .map(|Benchmark { name, hub, .. }| Series {
+            name: name.clone(),
+            hub: hub.clone(),
+            rounds: Vec::new(),
+        })
         .collect();
     for round in 0..rounds {
         for (benchmark, series) in benchmarks.iter_mut().zip(&mut all) {
@@ -92,17 +141,34 @@ impl Series {
         median(self.rounds.iter().map(figure))
     }
 
-    /// The median over the rounds of this figure divided by the other's in the same round.
-    pub fn ratio_to(&self, other: &Self, figure: impl Fn(&Measurement) -> f64) -> f64 {
-        let pairs = self.rounds.iter().zip(&other.rounds);
-        median(pairs.map(|(ours, theirs)| figure(ours) / figure(theirs)))
+    /// One figure of each round.
+    pub fn of_rounds(&self, figure: impl Fn(&Measurement) -> f64) -> Vec<f64> {
+        self.rounds.iter().map(figure).collect()
     }
 
-    /// The median over the rounds of this figure minus the other's in the same round.
-    pub fn difference_to(&self, other: &Self, figure: impl Fn(&Measurement) -> f64) -> f64 {
+    /// This figure divided by the other's in the same round, for each round.
+    pub fn ratios_to(&self, other: &Self, figure: impl Fn(&Measurement) -> f64) -> Vec<f64> {
         let pairs = self.rounds.iter().zip(&other.rounds);
-        median(pairs.map(|(ours, theirs)| figure(ours) - figure(theirs)))
+        pairs.map(|(ours, theirs)| figure(ours) / figure(theirs)).collect()
     }
+
+    /// This figure minus the other's in the same round, for each round.
+    pub fn differences_to(&self, other: &Self, figure: impl Fn(&Measurement) -> f64) -> Vec<f64> {
+        let pairs = self.rounds.iter().zip(&other.rounds);
+        pairs.map(|(ours, theirs)| figure(ours) - figure(theirs)).collect()
+    }
+
+    /// CPU time of the server per request, compared between runs as a ratio to the bare echo's.
+    pub fn cpu_figure(&self, request: &str, echo_us: f64) -> Figure {
+        let name = format!("CPU of the hub per {request}");
+        let figure = Figure::lower(name, self.of_rounds(Measurement::cpu_us), "µs");
+        figure.with_reference(echo_us).of_hub(&self.hub)
+    }
+}
+
+/// Good answers per second.
+pub fn rate(round: &Measurement) -> f64 {
+    round.per_second
 }
 
 /// The middle value, or the mean of the two middle values. NaN if there are no values or one of
@@ -140,11 +206,18 @@ mod tests {
             errors: Errors::default(),
             queued: 0,
             unsent: 0,
+            usage: None,
+            counters: Default::default(),
         }
     }
 
     fn series(rates: &[f64]) -> Series {
-        Series { name: "some".to_owned(), rounds: rates.iter().copied().map(measured).collect() }
+        let hub = String::new();
+        Series {
+            name: "some".to_owned(),
+            hub,
+            rounds: rates.iter().copied().map(measured).collect(),
+        }
     }
 
     #[test]
@@ -166,10 +239,10 @@ mod tests {
         // medians, 300 to 1,000, would count both against the hub.
         let echo = series(&[1_000.0, 250.0, 1_200.0]);
         let hub = series(&[500.0, 125.0, 300.0]);
-        assert_eq!(hub.ratio_to(&echo, |round| round.per_second), 0.5);
-        assert_eq!(hub.median(|round| round.per_second), 300.0);
-        assert_eq!(hub.ratio_to(&echo, |round| round.latency.p99_us), 2.0);
-        assert_eq!(hub.difference_to(&echo, |round| round.per_second), -500.0);
+        assert_eq!(median(hub.ratios_to(&echo, rate)), 0.5);
+        assert_eq!(hub.median(rate), 300.0);
+        assert_eq!(median(hub.ratios_to(&echo, |round| round.latency.p99_us)), 2.0);
+        assert_eq!(median(hub.differences_to(&echo, rate)), -500.0);
     }
 
     #[test]
@@ -184,7 +257,7 @@ mod tests {
         };
         let all = run_interleaved(2, vec![benchmark("echo", 2.0), benchmark("hub", 1.0)]).unwrap();
         assert_eq!(*order.borrow(), [("echo", 0), ("hub", 0), ("echo", 1), ("hub", 1)]);
-        assert_eq!(all[1].ratio_to(&all[0], |round| round.per_second), 0.5);
+        assert_eq!(all[1].ratios_to(&all[0], rate), [0.5, 0.5]);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! A hub cannot accept more messages than it can verify. So the rate is counted per second of the
 //! hub's own CPU time and divided by how many signatures one core verifies per second. The rest is
-//! the cost of reading, deciding, storing and answering. The client's CPU time does not count: its
-//! threads have other names. Messages are signed before the measurement starts.
+//! the cost of reading, deciding, storing and answering. The client's CPU time does not count: it is
+//! another process. Messages are signed before the measurement starts.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -13,17 +13,19 @@ use std::time::{Duration, Instant};
 use hyper::StatusCode;
 
 use crate::connection::RawRequest;
+use crate::figure::Figure;
 use crate::hub::BenchHub;
-use crate::load;
+use crate::load::{self, LoadPlan};
 use crate::measurement::{Measurement, Tally};
-use crate::report::Goal;
-use crate::rounds::{BenchOptions, Benchmark, Results, Series, run_interleaved};
-use crate::usage::CpuTime;
+use crate::rounds::{BenchOptions, Benchmark, Results, Series, rate, run_interleaved};
+use crate::usage::own_thread_time;
 
 /// How much faster a round may be than the previous one without running out of signed messages.
 const RATE_MARGIN: f64 = 1.3;
 /// Verifications between two reads of the clock.
 const BATCH: u64 = 16;
+/// The longest time that bare verification is measured for.
+const VERIFY_MAX: Duration = Duration::from_secs(1);
 
 /// Names and target of one comparison.
 pub struct Comparison<'a> {
@@ -72,66 +74,77 @@ impl<'h> SignedLoad<'h> {
         duration: Duration,
         request_for: impl Fn(usize, u64) -> RawRequest + Send + Sync + 'static,
     ) -> io::Result<Measurement> {
-        let plan = self.options.plan(self.hub.address, self.options.connections);
-        let plan = load::LoadPlan { duration, warm_up: Duration::ZERO, ..plan };
-        let before = CpuTime::of_hub();
+        let plan = self.options.plan(self.hub.target(), self.options.middle_connections());
+        let plan = LoadPlan { duration, warm_up: Duration::ZERO, ..plan };
         let accepted = |status, _: &[u8]| status == StatusCode::ACCEPTED;
         let measured = load::run(&plan, request_for, accepted)?;
-        let used = CpuTime::of_hub().zip(before).map(|(after, before)| after.since(&before));
         self.expected_rate.set((measured.per_second * RATE_MARGIN).max(1.0));
-        let seconds = match used.filter(|used| !used.is_zero()) {
-            Some(used) => used.as_secs_f64(),
-            None => {
-                self.by_wall_time.set(true);
-                measured.seconds * self.options.threads as f64
-            }
-        };
+        let used = measured.usage.as_ref().map(|usage| usage.total_us() / 1e6);
+        let seconds = used.filter(|used| *used > 0.0).unwrap_or_else(|| {
+            self.by_wall_time.set(true);
+            measured.seconds * self.options.threads as f64
+        });
         self.rounds.borrow_mut().push(measured.clone());
         Ok(Measurement { seconds, per_second: measured.good as f64 / seconds, ..measured })
     }
-
-    /// Measures verification and messages in alternating rounds. What was sent before was warm-up
-    /// and is not counted: keys are checked and pages loaded for the first time.
-    pub fn compare(
-        &self,
-        comparison: &Comparison<'_>,
-        mut verify: impl FnMut() -> io::Result<()>,
-        mut send: impl FnMut() -> io::Result<Measurement>,
-    ) -> io::Result<Results> {
-        let Comparison { message, verification, target_share, .. } = *comparison;
-        let verifying = Duration::from_secs(self.options.seconds.min(1));
-        self.rounds.borrow_mut().clear();
-        let mut series = run_interleaved(
-            comparison.rounds,
-            vec![
-                Benchmark::new(comparison.verification_series, |_| {
-                    verify_for(verifying, &mut verify)
-                }),
-                Benchmark::new(format!("{message}, per core of the hub"), |_| send()),
-            ],
-        )?;
-        let ratio = series[1].ratio_to(&series[0], |round| round.per_second);
-        let counted = if self.by_wall_time.get() { ", by wall time × cores" } else { "" };
-        let name = format!("{message} / {verification}, per core{counted}");
-        let rounds = self.rounds.take();
-        series.push(Series { name: format!("{message}, all cores"), rounds });
-        Ok((series, vec![Goal::at_least(name, ratio, target_share, "×")]))
-    }
 }
 
-/// The upper bound for one core: verifies on this thread for `duration`, and does nothing else.
+/// Measures verification and the messages of each hub in alternating rounds. What was sent before
+/// was warm-up and is not counted: keys are checked and pages loaded for the first time.
+pub fn compare(
+    loads: &[SignedLoad<'_>],
+    comparison: &Comparison<'_>,
+    mut verify: impl FnMut() -> io::Result<()>,
+    send: impl Fn(usize) -> io::Result<Measurement>,
+) -> io::Result<Results> {
+    let Comparison { message, verification, target_share, .. } = *comparison;
+    let verifying = loads.first().map_or(VERIFY_MAX, |load| load.options.duration.min(VERIFY_MAX));
+    let send = &send;
+    let mut benchmarks = vec![Benchmark::new(comparison.verification_series, |_| {
+        verify_for(verifying, &mut verify)
+    })];
+    for (at, load) in loads.iter().enumerate() {
+        load.rounds.borrow_mut().clear();
+        let name = format!("{message}, per core of the hub");
+        benchmarks.push(Benchmark::new(name, move |_| send(at)).of_hub(&load.hub.label));
+    }
+    let mut series = run_interleaved(comparison.rounds, benchmarks)?;
+    // One verification takes this many microseconds of a core.
+    let verify_us = 1e6 / series[0].median(rate);
+    let mut figures = Vec::new();
+    for (at, load) in loads.iter().enumerate() {
+        let per_core = &series[1 + at];
+        let counted = if load.by_wall_time.get() { ", by wall time × cores" } else { "" };
+        let name = format!("{message} / {verification}, per core{counted}");
+        let share = Figure::higher(name, per_core.ratios_to(&series[0], rate), "×");
+        figures.push(share.with_target(target_share).of_hub(&per_core.hub));
+        figures.push(per_core.cpu_figure(message, verify_us));
+    }
+    series.extend(loads.iter().map(|load| Series {
+        name: format!("{message}, all cores"),
+        hub: load.hub.label.clone(),
+        rounds: load.rounds.take(),
+    }));
+    Ok(Results { series, figures, notes: Vec::new() })
+}
+
+/// The upper bound for one core: verifies on this thread for `duration`, and does nothing else. Counted
+/// per second of the thread's own CPU time, like the hub's messages, because a busy machine may give the
+/// thread only a part of a core.
 pub fn verify_for(
     duration: Duration,
     mut verify: impl FnMut() -> io::Result<()>,
 ) -> io::Result<Measurement> {
     let (began, mut tally) = (Instant::now(), Tally::default());
+    let used = own_thread_time();
     while began.elapsed() < duration {
         for _ in 0..BATCH {
             verify()?;
         }
         tally.good += BATCH;
     }
-    Ok(tally.measured_in(began.elapsed()))
+    let used = own_thread_time().zip(used).map(|(now, before)| now.saturating_sub(before));
+    Ok(tally.measured_in(used.filter(|used| !used.is_zero()).unwrap_or(began.elapsed())))
 }
 
 /// Makes `count` values on all cores, in order.

@@ -168,7 +168,7 @@ fn a_stall_shows_in_every_request_that_was_due() {
         ..LoadPlan::new(address)
     };
     let measured = load::run(&plan, |_, _| Request::get("/"), |_, body| body == b"ok").unwrap();
-    // In 200 ms, 20 more requests were due and found the connection busy.
+    // In 200 ms, 20 more requests were due while the connection was busy.
     assert!(measured.queued + measured.unsent >= 15, "{measured:?}");
     assert!(measured.latency.max_us >= 200_000.0, "{measured:?}");
 }
@@ -213,7 +213,7 @@ fn an_absent_server_and_an_invalid_plan_are_refused_at_once() {
 
 /// A server that answers the `n`th request with the given bytes and closes the connection if they
 /// contain `close`.
-fn server(answer: impl Fn(usize) -> &'static str + Send + 'static) -> SocketAddr {
+pub(crate) fn server(answer: impl Fn(usize) -> &'static str + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {

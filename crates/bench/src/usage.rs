@@ -1,54 +1,153 @@
-//! CPU time of the hub's own threads and memory of a process, where the system reports them.
+//! CPU time, memory and written bytes of a process, as Linux reports them in `/proc`.
+//!
+//! CPU time is the steadiest figure on a machine that does other work too: it does not depend on
+//! how long a request waited for a core. It is kept by thread name, so that a report can show which
+//! part of a server used it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Names of a hub's threads in this process; the client's threads have other names.
-const NAMES: [&str; 3] = ["hub", "lane", "checkpoint"];
+use serde::Serialize;
+
 /// One tick of `/proc/*/stat`. Since 2.6 the kernel always reports hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
 
-/// CPU time by thread.
+/// What every thread of a process has used since it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CpuTime(HashMap<u64, Duration>);
+pub struct UsageSnapshot(HashMap<u64, ThreadSnapshot>);
 
-impl CpuTime {
-    /// CPU time the hub's threads have used so far. `None` where there is no `/proc`.
-    pub fn of_hub() -> Option<Self> {
-        let mut used = HashMap::new();
-        for entry in fs::read_dir("/proc/self/task").ok()?.flatten() {
-            let path = entry.path();
-            let thread = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            // A thread may end during the scan. Its time up to the last scan stays counted.
-            if let (Some(thread), true) = (thread, is_hub(&path))
-                && let Some(time) = time(&path)
-            {
-                used.insert(thread, time);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct ThreadSnapshot {
+    name: String,
+    time: Duration,
+    user: Duration,
+    system: Duration,
+    written: u64,
+}
+
+/// What a process used between two snapshots, by thread name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Usage(pub BTreeMap<String, ThreadUsage>);
+
+/// What all threads of one name used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct ThreadUsage {
+    /// CPU time in microseconds outside the kernel.
+    pub user_us: f64,
+    /// CPU time in microseconds inside the kernel.
+    pub system_us: f64,
+    /// Bytes passed to `write` calls: files, and sockets where a server uses `writev`.
+    pub written_bytes: u64,
+}
+
+impl UsageSnapshot {
+    /// What the threads of a process have used so far. `None` where there is no `/proc`. The time of
+    /// a thread that ends between two snapshots is not counted after the first.
+    pub fn take(pid: u32) -> Option<Self> {
+        let mut threads = HashMap::new();
+        for entry in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+            let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            if let Some((id, thread)) = id.zip(read_thread(&entry.path())) {
+                threads.insert(id, thread);
             }
         }
-        (!used.is_empty()).then_some(Self(used))
+        (!threads.is_empty()).then_some(Self(threads))
     }
 
-    /// CPU time used since an earlier snapshot.
-    pub fn since(&self, earlier: &Self) -> Duration {
-        let used = self.0.iter().map(|(thread, now)| {
-            now.saturating_sub(earlier.0.get(thread).copied().unwrap_or_default())
-        });
-        used.sum()
+    /// What was used since an earlier snapshot.
+    pub fn since(&self, earlier: &Self) -> Usage {
+        let mut by_name: BTreeMap<String, ThreadUsage> = BTreeMap::new();
+        let unused = ThreadSnapshot::default();
+        for (id, now) in &self.0 {
+            let before = earlier.0.get(id).unwrap_or(&unused);
+            let time = now.time.saturating_sub(before.time).as_secs_f64() * 1e6;
+            let user = now.user.saturating_sub(before.user).as_secs_f64();
+            let system = now.system.saturating_sub(before.system).as_secs_f64();
+            // The total is exact to the nanosecond; only how it is divided is known in ticks.
+            let ticks = user + system;
+            let system_us = if ticks > 0.0 { time * system / ticks } else { 0.0 };
+            let usage = by_name.entry(now.name.clone()).or_default();
+            usage.user_us += time - system_us;
+            usage.system_us += system_us;
+            usage.written_bytes += now.written.saturating_sub(before.written);
+        }
+        Usage(by_name)
     }
 }
 
-fn is_hub(task: &Path) -> bool {
-    fs::read_to_string(task.join("comm")).is_ok_and(|name| NAMES.contains(&name.trim()))
+impl Usage {
+    /// CPU time in microseconds outside and inside the kernel.
+    pub fn cpu_us(&self) -> (f64, f64) {
+        let sum = |part: fn(&ThreadUsage) -> f64| self.0.values().map(part).sum();
+        (sum(|thread| thread.user_us), sum(|thread| thread.system_us))
+    }
+
+    /// All CPU time in microseconds.
+    pub fn total_us(&self) -> f64 {
+        let (user, system) = self.cpu_us();
+        user + system
+    }
 }
 
-/// Exact to the nanosecond where the scheduler reports that, otherwise to the tick.
-fn time(task: &Path) -> Option<Duration> {
-    let precise = fs::read_to_string(task.join("schedstat")).ok();
-    let precise = precise.as_deref().and_then(read_schedstat).filter(|time| !time.is_zero());
-    precise.or_else(|| read_stat(&fs::read_to_string(task.join("stat")).ok()?))
+/// What some threads of a process do now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadActivity {
+    /// Their CPU time so far.
+    pub time: Duration,
+    /// Whether one of them waits for the disk.
+    pub waits_for_disk: bool,
+}
+
+impl ThreadActivity {
+    /// The threads of a process whose name begins with `prefix`; `None` if there are none.
+    pub fn of(pid: u32, prefix: &str) -> Option<Self> {
+        let mut all: Option<Self> = None;
+        for entry in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+            let read = |file: &str| fs::read_to_string(entry.path().join(file)).ok();
+            if !read("comm")?.starts_with(prefix) {
+                continue;
+            }
+            let activity = all.get_or_insert_default();
+            let stat = read("stat")?;
+            let (user, system) = read_stat(&stat)?;
+            let precise = read("schedstat").as_deref().and_then(read_schedstat);
+            activity.time += precise.unwrap_or(user + system);
+            activity.waits_for_disk |= waits_for_disk(&stat);
+        }
+        all
+    }
+}
+
+/// CPU time of the calling thread so far, where the system reports it.
+pub fn own_thread_time() -> Option<Duration> {
+    read_schedstat(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
+}
+
+/// The third field is the state; `D` is waiting for the disk.
+fn waits_for_disk(stat: &str) -> bool {
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('D'))
+}
+
+fn read_thread(task: &Path) -> Option<ThreadSnapshot> {
+    let read = |file: &str| fs::read_to_string(task.join(file)).ok();
+    let name = group_name(&read("comm")?);
+    let (user, system) = read_stat(&read("stat")?)?;
+    // Exact to the nanosecond where the scheduler reports that, otherwise to the tick.
+    let precise = read("schedstat").as_deref().and_then(read_schedstat);
+    let time = precise.filter(|time| !time.is_zero()).unwrap_or(user + system);
+    // Only the owner of a process may read this, and not every kernel has it.
+    let written = read("io").as_deref().and_then(read_written).unwrap_or(0);
+    Some(ThreadSnapshot { name, time, user, system, written })
+}
+
+/// The name that threads of one kind share: `edge-3` and `edge-4` are both `edge`.
+fn group_name(comm: &str) -> String {
+    let name = comm.trim();
+    let group =
+        name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(['-', '_', ' ']);
+    if group.is_empty() { name } else { group }.to_owned()
 }
 
 fn read_schedstat(text: &str) -> Option<Duration> {
@@ -57,10 +156,14 @@ fn read_schedstat(text: &str) -> Option<Duration> {
 
 /// User and system time: the 14th and 15th field. The second field is a name in brackets that may
 /// contain anything, so counting starts after it.
-fn read_stat(text: &str) -> Option<Duration> {
+fn read_stat(text: &str) -> Option<(Duration, Duration)> {
     let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let ticks = |field: Option<&str>| field?.parse::<u32>().ok();
-    Some(TICK * (ticks(fields.next())?.checked_add(ticks(fields.next())?)?))
+    let mut time = || Some(TICK * fields.next()?.parse::<u32>().ok()?);
+    Some((time()?, time()?))
+}
+
+fn read_written(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("wchar:"))?.trim().parse().ok()
 }
 
 /// The resident memory of a process, in bytes. `None` where there is no `/proc` (on anything but
@@ -84,30 +187,66 @@ mod tests {
     fn times_are_read_in_either_form() {
         assert_eq!(read_schedstat("1500 7 3\n"), Some(Duration::from_nanos(1_500)));
         let stat = "42 (a ) b) S 1 1 1 0 -1 4194304 10 0 0 0 120 34 5 6 20 0 9 0";
-        assert_eq!(read_stat(stat), Some(Duration::from_millis(1_540)));
+        let times = (Duration::from_millis(1_200), Duration::from_millis(340));
+        assert_eq!(read_stat(stat), Some(times));
         assert_eq!((read_stat(""), read_schedstat("")), (None, None));
+        assert!(!waits_for_disk(stat) && !waits_for_disk(""));
+        assert!(waits_for_disk("42 (a ) b) D 1 1 1"));
+        assert_eq!(read_written("rchar: 7\nwchar: 4096\nsyscr: 1\n"), Some(4_096));
+        assert_eq!(read_written("rchar: 7\n"), None);
+    }
+
+    #[test]
+    fn threads_of_one_kind_share_a_name() {
+        for (comm, name) in
+            [("lane\n", "lane"), ("edge-12\n", "edge"), ("edge3", "edge"), ("7", "7"), ("a_1", "a")]
+        {
+            assert_eq!(group_name(comm), name);
+        }
+    }
+
+    fn snapshot(threads: &[(u64, &str, u64, u64, u64)]) -> UsageSnapshot {
+        let thread = |(id, name, ms, user, system): &(u64, &str, u64, u64, u64)| {
+            let thread = ThreadSnapshot {
+                name: (*name).to_owned(),
+                time: Duration::from_millis(*ms),
+                user: TICK * *user as u32,
+                system: TICK * *system as u32,
+                written: ms * 2,
+            };
+            (*id, thread)
+        };
+        UsageSnapshot(threads.iter().map(thread).collect())
     }
 
     #[test]
     fn only_what_came_since_counts_and_new_threads_count_whole() {
-        let cpu = |times: &[(u64, u64)]| {
-            CpuTime(times.iter().map(|(id, ms)| (*id, Duration::from_millis(*ms))).collect())
-        };
-        let (before, after) = (cpu(&[(1, 100), (2, 50)]), cpu(&[(1, 130), (3, 20)]));
-        assert_eq!(after.since(&before), Duration::from_millis(50));
+        let before = snapshot(&[(1, "edge", 100, 8, 2), (2, "lane", 50, 5, 0)]);
+        let after = snapshot(&[(1, "edge", 140, 11, 3), (3, "edge", 20, 0, 0)]);
+        let usage = after.since(&before);
+        // Thread 1 used 40 ms, three ticks outside the kernel and one inside.
+        let edge = usage.0["edge"];
+        assert_eq!((edge.user_us, edge.system_us), (50_000.0, 10_000.0));
+        assert_eq!(edge.written_bytes, 120);
+        assert_eq!(usage.0.len(), 1, "a thread that has ended is not counted");
+        assert_eq!((usage.cpu_us(), usage.total_us()), ((50_000.0, 10_000.0), 60_000.0));
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_thread_called_hub_is_counted() {
-        let work = || {
+    fn a_busy_thread_is_counted_under_its_name() {
+        let pid = std::process::id();
+        let before = UsageSnapshot::take(pid).unwrap();
+        let work = move || {
             let until = std::time::Instant::now() + Duration::from_millis(60);
             while std::time::Instant::now() < until {}
-            CpuTime::of_hub()
+            (UsageSnapshot::take(pid), ThreadActivity::of(pid, "busy"))
         };
-        let hub = std::thread::Builder::new().name("hub".to_owned()).spawn(work).unwrap();
-        let used = hub.join().unwrap().unwrap().since(&CpuTime::default());
-        assert!(used > Duration::ZERO, "{used:?}");
+        let busy = std::thread::Builder::new().name("busy-1".to_owned()).spawn(work).unwrap();
+        let (after, activity) = busy.join().unwrap();
+        assert!(after.unwrap().since(&before).0["busy"].user_us > 0.0);
+        assert!(activity.unwrap().time > Duration::ZERO);
+        assert_eq!(ThreadActivity::of(pid, "no such thread"), None);
     }
 
     #[test]
@@ -121,12 +260,6 @@ mod tests {
         assert_eq!(read_rss("Name:\tkthreadd\n"), None);
         assert_eq!(read_rss("VmRSS:\tplenty kB\n"), None);
         assert_eq!(rss_bytes(u32::MAX), None);
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn this_process_is_neither_tiny_nor_huge() {
-        let bytes = rss_bytes(std::process::id()).unwrap();
-        assert!((100_000..10_000_000_000).contains(&bytes), "{bytes}");
+        assert_eq!(UsageSnapshot::take(u32::MAX), None);
     }
 }

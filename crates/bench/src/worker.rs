@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 use rialto_client::agent::program::Exec;
 use rialto_client::agent::{Job, Outcome, Skill, StateDir};
 use rialto_client::{Agent, Hub, JobRequest};
-use rialto_core::agent::Liveness;
 use tempfile::TempDir;
 
-use crate::hub::{BenchHub, grant_credits, register_agent, temporary_dir};
+use crate::figure::Figure;
+use crate::hub::{BenchHub, NewAgent};
 use crate::measurement::{Measurement, RequestError, Tally};
-use crate::report::Goal;
-use crate::rounds::{Benchmark, Results, run_interleaved};
+use crate::process::temporary_dir;
+use crate::rounds::{BenchOptions, Benchmark, Results, run_interleaved};
 
 /// Goal: the median job takes at most this many milliseconds.
 const GOAL_MS: f64 = 10.0;
@@ -33,36 +33,47 @@ const FUNCTION: &str = "echo_function";
 const PROGRAM: &str = "echo_program";
 
 /// Measures a function and a program in alternating rounds, `jobs` each per round.
-pub fn measure(rounds: usize, threads: usize, jobs: u32) -> io::Result<Results> {
-    let hub = BenchHub::start(threads, "sqlite")?;
+pub fn measure(options: &BenchOptions, jobs: u32) -> io::Result<Results> {
+    // The agents run here too, on threads of their own.
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(options.threads).enable_all().build()?;
     let state = temporary_dir()?;
-    let requester = hub.block_on(start(&hub, &state))?;
-    let benchmark = |name: &str, skill: &'static str| {
-        let (hub, requester) = (&hub, requester.clone());
-        Benchmark::new(format!("back-to-back jobs, {name}"), move |_| {
-            hub.block_on(one_round(&requester, skill, jobs))
-        })
+    let start = |(at, binary)| {
+        let hub = BenchHub::start(binary, &[])?;
+        let requester = runtime.block_on(start(&hub, &state, at))?;
+        Ok::<_, io::Error>((hub, requester))
     };
-    let benchmarks = vec![benchmark("function", FUNCTION), benchmark("program", PROGRAM)];
-    let series = run_interleaved(rounds, benchmarks)?;
-    let goals = series.iter().map(|series| {
-        let median = series.median(|round| round.latency.p50_us) / 1_000.0;
-        Goal::at_most(format!("{}, median", series.name), median, GOAL_MS, "ms")
+    let hubs = options.hubs.iter().enumerate().map(start).collect::<io::Result<Vec<_>>>()?;
+    let kinds = [("function", FUNCTION), ("program", PROGRAM)];
+    let runtime = &runtime;
+    let benchmarks = kinds.into_iter().flat_map(|(name, skill)| {
+        hubs.iter().map(move |(hub, requester)| {
+            let run = move |_| runtime.block_on(one_round(requester, skill, jobs));
+            Benchmark::new(format!("back-to-back jobs, {name}"), run).of_hub(&hub.label)
+        })
     });
-    let goals = goals.collect();
-    Ok((series, goals))
+    let series = run_interleaved(options.rounds, benchmarks.collect())?;
+    let figures = series.iter().map(|series| {
+        let medians = series.of_rounds(|round| round.latency.p50_us / 1_000.0);
+        let figure = Figure::lower(format!("{}, median", series.name), medians, "ms");
+        figure.with_target(GOAL_MS).of_hub(&series.hub)
+    });
+    let figures = figures.collect();
+    Ok(Results { series, figures, notes: Vec::new() })
 }
 
-/// Registers a requester with credits and starts both agents; they stop with the hub.
-async fn start(hub: &BenchHub, state: &TempDir) -> io::Result<Hub> {
-    let requester = register_agent(&hub.engine, "asks", Liveness::Always, None).await?;
-    grant_credits(&hub.engine, "asks").await?;
+/// Registers a requester with credits and starts both agents; they stop with the runtime.
+async fn start(hub: &BenchHub, state: &TempDir, number: usize) -> io::Result<Hub> {
+    let owner = "asks".to_owned();
+    let requester = hub.register_agents(&[NewAgent::requester(&owner)])?.remove(0);
+    hub.grant_credits(&[owner])?;
+    let state = state.path().join(number.to_string());
     let url = format!("http://{}", hub.address);
     let skill = |name: &str| Skill::new(name, "0.01").map_err(io::Error::other);
     let function = Agent::new(FUNCTION)
         .skill(skill(FUNCTION)?, |job: Job| async { Outcome::Done(job.input) })
-        .state_path(state.path().join(FUNCTION));
-    let state_dir = StateDir::open(state.path().join(PROGRAM)).map_err(io::Error::other)?;
+        .state_path(state.join(FUNCTION));
+    let state_dir = StateDir::open(state.join(PROGRAM)).map_err(io::Error::other)?;
     let records = state_dir.records().map_err(io::Error::other)?;
     let exec = Exec::new("cat", records, Arc::new(|_: &str, _: &str| {}));
     let program = Agent::new(PROGRAM).skill(skill(PROGRAM)?, exec).state_dir(state_dir);

@@ -1,5 +1,7 @@
 //! External names: protocols, aliases of agents, and foreign ids that were used.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
@@ -74,7 +76,8 @@ impl<'de> Deserialize<'de> for Protocol {
 pub struct Alias {
     pub id: AliasId,
     pub protocol: Protocol,
-    pub name: String,
+    /// Shared by the row and all indexes.
+    pub name: Arc<str>,
     pub agent: AgentId,
 }
 

@@ -32,15 +32,17 @@ pub struct Draft<'w> {
     pub now: Timestamp,
     pub by_operator: bool,
     pub next: Counters,
-    agents: BTreeMap<AgentId, Agent>,
-    agent_states: BTreeMap<AgentId, AgentState>,
+    agents: BTreeMap<AgentId, Arc<Agent>>,
+    agent_states: BTreeMap<AgentId, Arc<AgentState>>,
     inboxes: BTreeMap<AgentId, Inbox>,
     inboxes_to_persist: BTreeSet<AgentId>,
-    owners: BTreeMap<OwnerId, Owner>,
-    jobs: BTreeMap<JobId, Job>,
-    keys: BTreeMap<KeyId, Key>,
-    rotations: BTreeMap<String, Rotation>,
-    deliveries: BTreeMap<NoticeId, Option<Delivery>>,
+    owners: BTreeMap<OwnerId, Arc<Owner>>,
+    jobs: BTreeMap<JobId, Arc<Job>>,
+    /// How many more jobs than before are assigned to agents; of agents where that differs.
+    load_changes: BTreeMap<AgentId, i64>,
+    keys: BTreeMap<KeyId, Arc<Key>>,
+    rotations: BTreeMap<String, Arc<Rotation>>,
+    deliveries: BTreeMap<NoticeId, Option<Arc<Delivery>>>,
     pub(crate) idempotency_records: Vec<IdempotencyRecord>,
     aliases: Vec<Alias>,
     claims: Vec<Claim>,
@@ -78,6 +80,7 @@ impl<'w> Draft<'w> {
             inboxes_to_persist: BTreeSet::new(),
             owners: BTreeMap::new(),
             jobs: BTreeMap::new(),
+            load_changes: BTreeMap::new(),
             keys: BTreeMap::new(),
             rotations: BTreeMap::new(),
             deliveries: BTreeMap::new(),
@@ -97,26 +100,25 @@ impl<'w> Draft<'w> {
     }
 
     pub fn agent(&self, id: AgentId) -> Option<&Agent> {
-        self.agents.get(&id).or_else(|| self.world.agent(id).map(|agent| &**agent))
+        self.agents.get(&id).or_else(|| self.world.agent(id)).map(|agent| &**agent)
     }
 
     /// The full row of an agent, including one that has left.
     pub fn full_agent(&self, id: AgentId) -> Option<&Agent> {
-        self.agents.get(&id).or_else(|| self.world.full_agent(id).map(|agent| &**agent))
+        self.agents.get(&id).or_else(|| self.world.full_agent(id)).map(|agent| &**agent)
     }
 
     pub fn agent_state(&self, id: AgentId) -> Option<&AgentState> {
-        self.agent_states
-            .get(&id)
-            .or_else(|| self.world.agent_state(id).map(|agent_state| &**agent_state))
+        let agent_state = self.agent_states.get(&id).or_else(|| self.world.agent_state(id));
+        agent_state.map(|agent_state| &**agent_state)
     }
 
     pub fn owner(&self, id: OwnerId) -> Option<&Owner> {
-        self.owners.get(&id).or_else(|| self.world.owner(id).map(|owner| &**owner))
+        self.owners.get(&id).or_else(|| self.world.owner(id)).map(|owner| &**owner)
     }
 
     pub fn job(&self, id: JobId) -> Option<&Job> {
-        self.jobs.get(&id).or_else(|| self.world.job(id).map(|job| &**job))
+        self.jobs.get(&id).or_else(|| self.world.job(id)).map(|job| &**job)
     }
 
     /// How many more agents a requester may invite. One command can invite for several jobs, so
@@ -145,7 +147,8 @@ impl<'w> Draft<'w> {
         let resumed = resumed.flat_map(|owner| self.world.agents_of(owner.id));
         let resumed =
             resumed.filter(|id| !self.has_written(*id) && !self.agent_states.contains_key(id));
-        self.agents.values().chain(back.copied().chain(resumed).filter_map(|id| self.agent(id)))
+        let written = self.agents.values().map(|agent| &**agent);
+        written.chain(back.copied().chain(resumed).filter_map(|id| self.agent(id)))
     }
 
     /// Whether this command wrote that agent, so that its index entry is outdated.
@@ -176,13 +179,14 @@ impl<'w> Draft<'w> {
 
     /// How many jobs are assigned to the agent, including those of this command.
     pub fn assigned_job_count(&self, id: AgentId) -> usize {
-        let (mut more, mut less) = (0, 0);
-        for job in self.jobs.values() {
-            let before = self.world.job(job.id).and_then(|job| job.active_worker());
-            more += usize::from(job.active_worker() == Some(id));
-            less += usize::from(before == Some(id));
-        }
-        (self.world.assigned_job_count(id) + more).saturating_sub(less)
+        let before = self.world.assigned_job_count(id);
+        let change = self.load_changes.get(&id).copied().unwrap_or(0);
+        usize::try_from(before as i64 + change).unwrap_or(0)
+    }
+
+    /// Agents with more or fewer assigned jobs than the world's index knows, by how many.
+    pub fn load_changes(&self) -> &BTreeMap<AgentId, i64> {
+        &self.load_changes
     }
 
     /// How many jobs the agent started in the last minute, including those of this command.
@@ -209,34 +213,49 @@ impl<'w> Draft<'w> {
     }
 
     pub fn put_agent(&mut self, agent: Agent) {
-        self.agents.insert(agent.id, agent);
+        self.agents.insert(agent.id, Arc::new(agent));
     }
 
     pub fn put_owner(&mut self, owner: Owner) {
-        self.owners.insert(owner.id, owner);
+        self.owners.insert(owner.id, Arc::new(owner));
     }
 
-    pub fn put_job(&mut self, job: Job) {
-        self.jobs.insert(job.id, job);
+    /// Writes a job and returns it as written.
+    pub fn put_job(&mut self, job: Job) -> Arc<Job> {
+        let before = self.job(job.id).and_then(Job::active_worker);
+        let after = job.active_worker();
+        if before != after {
+            before.into_iter().for_each(|worker| self.change_load(worker, -1));
+            after.into_iter().for_each(|worker| self.change_load(worker, 1));
+        }
+        let job = Arc::new(job);
+        self.jobs.insert(job.id, job.clone());
+        job
+    }
+
+    fn change_load(&mut self, worker: AgentId, by: i64) {
+        let change = self.load_changes.entry(worker).or_default();
+        *change += by;
+        if *change == 0 {
+            self.load_changes.remove(&worker);
+        }
     }
 
     pub fn put_key(&mut self, key: Key) {
-        self.keys.insert(key.id, key);
+        self.keys.insert(key.id, Arc::new(key));
     }
 
     pub fn put_delivery(&mut self, notice: NoticeId, push: Option<Delivery>) {
-        self.deliveries.insert(notice, push);
+        self.deliveries.insert(notice, push.map(Arc::new));
     }
 
     /// The agent state, for changing. An agent without one gets a new one.
     pub fn agent_state_mut(&mut self, id: AgentId) -> &mut AgentState {
         let (world, now) = (self.world, self.now);
-        self.agent_states.entry(id).or_insert_with(|| {
-            world.agent_state(id).map_or_else(
-                || AgentState::new(id, now),
-                |agent_state| AgentState::clone(agent_state),
-            )
-        })
+        let agent_state = self.agent_states.entry(id).or_insert_with(|| {
+            world.agent_state(id).cloned().unwrap_or_else(|| Arc::new(AgentState::new(id, now)))
+        });
+        Arc::make_mut(agent_state)
     }
 
     /// The agent's inbox positions.
@@ -263,9 +282,10 @@ impl<'w> Draft<'w> {
     /// The owner, for changing.
     pub fn owner_mut(&mut self, id: OwnerId) -> &mut Owner {
         let world = self.world;
-        self.owners.entry(id).or_insert_with(|| {
-            Owner::clone(world.owner(id).expect("owners are looked up before they are changed"))
-        })
+        let owner = self.owners.entry(id).or_insert_with(|| {
+            world.owner(id).expect("owners are looked up before they are changed").clone()
+        });
+        Arc::make_mut(owner)
     }
 
     /// Marks a foreign id as used.
@@ -278,7 +298,7 @@ impl<'w> Draft<'w> {
     pub fn add_alias(&mut self, protocol: Protocol, name: String, agent: AgentId) {
         let id = self.next.alias;
         self.next.alias = id.next();
-        self.aliases.push(Alias { id, protocol, name, agent });
+        self.aliases.push(Alias { id, protocol, name: name.into(), agent });
     }
 
     pub fn add_event(&mut self, event: Event) {
@@ -296,7 +316,7 @@ impl<'w> Draft<'w> {
 
     /// Jobs this command wrote.
     pub fn changed_jobs(&self) -> impl Iterator<Item = &Job> {
-        self.jobs.values()
+        self.jobs.values().map(|job| &**job)
     }
 
     pub fn add_outcome(&mut self, outcome: Outcome) {
@@ -351,7 +371,7 @@ impl<'w> Draft<'w> {
                 next_try,
                 last_error: error,
             };
-            self.deliveries.insert(id, Some(push));
+            self.deliveries.insert(id, Some(Arc::new(push)));
         }
         let notice = Notice { id, to, position, before, at, news };
         if let Some(agent) = to {
@@ -388,10 +408,8 @@ impl<'w> Draft<'w> {
     }
 
     pub fn rotation(&self, skill: &str) -> Option<Rotation> {
-        self.rotations
-            .get(skill)
-            .cloned()
-            .or_else(|| self.world.rotation(skill).map(|turn| Rotation::clone(turn)))
+        let turn = self.rotations.get(skill).or_else(|| self.world.rotation(skill));
+        turn.map(|turn| Rotation::clone(turn))
     }
 
     /// Records whose turn in the rotation it was.
@@ -404,7 +422,7 @@ impl<'w> Draft<'w> {
         if self.world.agents_of(owner).nth(1).is_some() {
             turn.agents.push((owner, agent));
         }
-        self.rotations.insert(skill.to_owned(), turn);
+        self.rotations.insert(skill.to_owned(), Arc::new(turn));
     }
 
     /// The finished changes.
@@ -418,19 +436,15 @@ impl<'w> Draft<'w> {
             lines.push(Arc::new(HistoryLine { id, at, by_operator, events }));
         }
         let mut changes = Changes {
-            agents: into_shared(self.agents),
-            agent_states: into_shared(self.agent_states),
+            agents: self.agents,
+            agent_states: self.agent_states,
             inboxes: self.inboxes,
             inboxes_to_persist: self.inboxes_to_persist,
-            owners: into_shared(self.owners),
-            jobs: into_shared(self.jobs),
-            keys: into_shared(self.keys),
-            rotations: into_shared(self.rotations),
-            deliveries: self
-                .deliveries
-                .into_iter()
-                .map(|(id, push)| (id, push.map(Arc::new)))
-                .collect(),
+            owners: self.owners,
+            jobs: self.jobs,
+            keys: self.keys,
+            rotations: self.rotations,
+            deliveries: self.deliveries,
             idempotency_entries: self
                 .idempotency_records
                 .iter()
@@ -504,11 +518,7 @@ impl Draft<'_> {
     fn is_at_work(&self, agent: AgentId) -> bool {
         let holds = |job: &Job| job.is_in_progress() && job.worker() == Some(agent);
         let untouched = |job: &&Arc<Job>| !self.jobs.contains_key(&job.id);
-        self.jobs.values().any(holds)
+        self.jobs.values().any(|job| holds(job))
             || self.world.assigned_jobs(agent).filter(untouched).any(|job| holds(job))
     }
-}
-
-fn into_shared<K: Ord, V>(rows: BTreeMap<K, V>) -> BTreeMap<K, Arc<V>> {
-    rows.into_iter().map(|(key, row)| (key, Arc::new(row))).collect()
 }

@@ -24,5 +24,5 @@ pub mod testkit;
 pub use run::ManualLane;
 pub use run::{
     Engine, EngineParts, Failure, Idempotency, InboxSubscription, RunResult, RunningEngine,
-    WatchFilter, WatchedNews, Watcher,
+    WatchFilter, WatchedNews, Watcher, receive_replies,
 };

@@ -28,6 +28,8 @@ pub struct Metrics {
     /// The sync alone, if the store syncs.
     pub syncs: Option<Arc<Histogram>>,
     pub deliveries: DeliveryCounters,
+    /// Rows that commits changed or added.
+    pub rows: AtomicU64,
     refusals: Mutex<BTreeMap<String, u64>>,
     jobs_ended: Mutex<BTreeMap<&'static str, u64>>,
 }
@@ -48,6 +50,7 @@ impl Metrics {
             commits: Histogram::for_durations(),
             syncs,
             deliveries: DeliveryCounters::default(),
+            rows: AtomicU64::default(),
             refusals: Mutex::default(),
             jobs_ended: Mutex::default(),
         }
@@ -60,6 +63,7 @@ impl Metrics {
 
     /// Counts what was committed.
     pub(crate) fn count_commit(&self, changes: &Changes) {
+        self.rows.fetch_add(changes.row_count() as u64, Relaxed);
         let sent = &self.deliveries;
         for event in changes.history_lines.iter().flat_map(|line| &line.events) {
             let counter = match event {

@@ -55,7 +55,9 @@ impl<'a> Line<'a> {
         };
         let answer = request.send().await.ok()?;
         let status = answer.status().as_u16();
-        Some((status, answer.text().await.ok()?))
+        // A hub that stops leaves it open whether the operation took effect.
+        let is_stopping = status == 503;
+        Some((status, answer.text().await.ok()?)).filter(|_| !is_stopping)
     }
 }
 

@@ -9,6 +9,12 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
+use crate::crash::log_divisor;
+
+/// By how much the limits of the log are divided: a file of the log ends after some four steps of
+/// the script, so that it crosses every kind of boundary several times.
+const LOG_DIVISOR: &str = "512";
+
 /// The kind of fault; the words are those of `shim.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
@@ -97,6 +103,7 @@ impl Fault {
             ("LD_PRELOAD", library().display().to_string()),
             ("FAULT_DIR", room.data().display().to_string()),
             ("FAULT_LOG", room.log().display().to_string()),
+            log_divisor(LOG_DIVISOR),
         ];
         env.extend(self.env.iter().cloned());
         env

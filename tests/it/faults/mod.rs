@@ -12,6 +12,7 @@ mod errors;
 mod first_start;
 mod full;
 mod hub;
+mod migration;
 mod points;
 mod reference;
 mod rot;

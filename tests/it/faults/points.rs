@@ -23,18 +23,22 @@ pub struct Point {
     pub boundary: Boundary,
 }
 
-/// The points to try; `usually` is the default number.
-pub fn chosen(boundaries: &[Boundary], deeds: &[DiskFault], usually: usize) -> Vec<Point> {
-    let wanted = match std::env::var(POINTS) {
+/// How many points to try; `usually` is the default number.
+pub fn point_count(usually: usize) -> usize {
+    match std::env::var(POINTS) {
         Ok(all) if all == "all" => usize::MAX,
         Ok(number) => number.parse().expect("a number, or all"),
         Err(_) => usually,
-    };
+    }
+}
+
+/// The points to try; `usually` is the default number.
+pub fn chosen(boundaries: &[Boundary], faults: &[DiskFault], usually: usize) -> Vec<Point> {
     let seed = seed();
     println!("{SEED}={seed}");
-    let (all, there) = (every(boundaries, deeds), boundaries.len());
-    let points = some(all, wanted, seed);
-    println!("{deeds:?}: {} points, {there} boundaries", points.len());
+    let (all, there) = (every(boundaries, faults), boundaries.len());
+    let points = some(all, point_count(usually), seed);
+    println!("{faults:?}: {} points, {there} boundaries", points.len());
     points
 }
 

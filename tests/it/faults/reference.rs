@@ -50,7 +50,32 @@ impl Reference {
             "only {} boundaries were counted",
             boundaries.len()
         );
+        assert_crosses_every_kind(&boundaries[..while_it_runs], &boundaries[while_it_runs..]);
         Self { views, boundaries, while_it_runs }
+    }
+}
+
+/// The script must reach all that a hub does on disk: the log in one file, the other and the first
+/// again, the tables, the WAL into the database, and what a clean stop does.
+fn assert_crosses_every_kind(running: &[Boundary], stopping: &[Boundary]) {
+    let logs = running.iter().filter(|one| one.kind == "write" && one.name.contains("-log"));
+    let mut files: Vec<&str> = logs.map(|one| one.name.as_str()).collect();
+    files.dedup();
+    assert!(files.len() > 2, "the log changed files too rarely: {files:?}");
+    for (during, kind, name) in [
+        (running, "sync", "rialto.db-log0"),
+        (running, "sync", "rialto.db-log1"),
+        (running, "write", "rialto.db-wal"),
+        (running, "sync", "rialto.db-wal"),
+        (running, "write", "rialto.db"),
+        (running, "sync", "rialto.db"),
+        (stopping, "write", "rialto.db"),
+        (stopping, "truncate", "rialto.db-wal"),
+        (stopping, "unlink", "rialto.db-log0"),
+        (stopping, "unlink", "rialto.db-log1"),
+    ] {
+        let is_there = during.iter().any(|one| one.kind == kind && one.name == name);
+        assert!(is_there, "no {kind} of {name} in {during:?}");
     }
 }
 

@@ -49,6 +49,14 @@ impl Process {
         self.child.wait().expect("it ends");
     }
 
+    /// Sends SIGTERM and waits for the exit.
+    #[cfg(unix)]
+    pub fn stop(mut self) -> std::process::ExitStatus {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+        super::ended(&mut self.child)
+    }
+
     pub fn id(&self) -> u32 {
         self.child.id()
     }

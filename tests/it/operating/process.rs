@@ -212,6 +212,7 @@ async fn the_numbers_tell_of_the_process_of_deliveries_of_refusals_of_jobs_and_o
         "# TYPE rialto_batch_commands histogram",
         "# TYPE rialto_commit_seconds histogram",
         "# TYPE rialto_payments_total counter",
+        "# TYPE rialto_rows_written_total counter",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
@@ -221,6 +222,7 @@ async fn the_numbers_tell_of_the_process_of_deliveries_of_refusals_of_jobs_and_o
     };
     assert!(count("rialto_fsync_seconds_count ") >= 3.0);
     assert!(count("rialto_batch_commands_sum ") >= 3.0);
+    assert!(count("rialto_rows_written_total ") >= 3.0);
     if cfg!(target_os = "linux") {
         for name in ["process_resident_memory_bytes ", "process_open_fds ", "process_max_fds "] {
             assert!(count(name) > 0.0, "{name}");

@@ -26,7 +26,7 @@ pub struct Tests {
 }
 
 impl Tests {
-    const fn near(layer: usize, line: &'static str) -> Self {
+    pub const fn near(layer: usize, line: &'static str) -> Self {
         Self { line, is_near: true, layer }
     }
 
@@ -35,7 +35,7 @@ impl Tests {
         self.is_near && (self.layer > 0 || self.line.contains("--skip"))
     }
 
-    const fn far(layer: usize, line: &'static str) -> Self {
+    pub const fn far(layer: usize, line: &'static str) -> Self {
         Self { line, is_near: false, layer }
     }
 }

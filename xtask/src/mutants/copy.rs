@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::area::Tests;
 use super::change::Change;
+use super::planted::PlantedMistake;
 use crate::steps::cargo;
 
 /// Timeouts for a test run: for all tests, and for quick ones.
@@ -70,14 +71,32 @@ impl Copied {
 
     /// Applies a mutant, runs the tests, and reverts it.
     pub fn try_out(&self, change: &Change, tests: &[Tests]) -> Verdict {
-        let path = self.tree.join(change.file);
+        self.try_text(change.file, tests, |text| {
+            let mut lines: Vec<&str> = text.lines().collect();
+            let line = lines.get_mut(change.line - 1).filter(|line| **line == change.before)?;
+            *line = &change.after;
+            Some(lines.join("\n") + "\n")
+        })
+    }
+
+    /// Applies a planted mistake, runs its tests, and reverts it.
+    pub fn try_mistake(&self, mistake: &PlantedMistake) -> Verdict {
+        self.try_text(mistake.file, &[mistake.tests], |text| {
+            let is_there = text.matches(mistake.before).count() == 1;
+            is_there.then(|| text.replace(mistake.before, mistake.after))
+        })
+    }
+
+    fn try_text(
+        &self,
+        file: &str,
+        tests: &[Tests],
+        change: impl FnOnce(&str) -> Option<String>,
+    ) -> Verdict {
+        let path = self.tree.join(file);
         let Ok(text) = fs::read_to_string(&path) else { return Verdict::Unviable };
-        let mut lines: Vec<&str> = text.lines().collect();
-        match lines.get_mut(change.line - 1) {
-            Some(line) if *line == change.before => *line = &change.after,
-            _ => return Verdict::Unviable,
-        }
-        let verdict = match fs::write(&path, lines.join("\n") + "\n") {
+        let Some(changed) = change(&text) else { return Verdict::Unviable };
+        let verdict = match fs::write(&path, changed) {
             Ok(()) => self.tested(tests),
             Err(_) => Verdict::Unviable,
         };

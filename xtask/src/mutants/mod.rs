@@ -7,6 +7,7 @@
 mod area;
 mod change;
 mod copy;
+mod planted;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -21,6 +22,7 @@ const GOAL: usize = 95;
 pub const USAGE: &str = "\
 usage: cargo xtask mutants [--area NAME] [--sample N] [--seed S] [--part K/N]
                            [--only FILE[:LINE]] [--tests quick|own|near|all]
+       cargo xtask mutants planted
 
 Applies one mutant at a time to a copy of the tree and runs the tests of that area:
   ledger        how credits move
@@ -31,7 +33,8 @@ Applies one mutant at a time to a copy of the tree and runs the tests of that ar
 By default all areas and all mutants. --sample selects N of each area by the seed, --part the Kth of
 every N, so that several runs can share the work, and --only those of a file or a line.
 --tests near runs the tests of single crates only, own those of the changed crate, and quick only
-those of them that take a second.";
+those of them that take a second. `planted` applies the mistakes of planted.rs instead, each of which
+must be noticed by the tests named there.";
 
 /// The options.
 struct Wish {
@@ -45,6 +48,9 @@ struct Wish {
 }
 
 pub fn run(words: &[String]) -> ExitCode {
+    if words == ["planted"] {
+        return check_planted();
+    }
     let wish = match read(words) {
         Ok(wish) => wish,
         Err(about) => {
@@ -57,6 +63,24 @@ pub fn run(words: &[String]) -> ExitCode {
         if wish.area.as_deref().is_none_or(|name| name == area.name()) {
             good &= check(area, &wish);
         }
+    }
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Tests the planted mistakes, all of which must be detected.
+fn check_planted() -> ExitCode {
+    let copied = match Copied::make("planted") {
+        Ok(copied) => copied,
+        Err(error) => {
+            eprintln!("xtask: cannot copy the tree: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut good = true;
+    for mistake in &planted::MISTAKES {
+        let (began, verdict) = (Instant::now(), copied.try_mistake(mistake));
+        println!("  {verdict:<8} {} ({} s)", mistake.name, began.elapsed().as_secs());
+        good &= verdict == Verdict::Caught;
     }
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

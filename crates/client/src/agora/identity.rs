@@ -166,7 +166,7 @@ impl Identity {
             recipient,
             hub,
             timestamp,
-            sha256: signed.sha256,
+            sha256: signed.sha256(),
             payload: payload.to_owned(),
             text: signed.text,
         })

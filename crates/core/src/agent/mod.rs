@@ -15,7 +15,7 @@ pub mod terms;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -131,20 +131,20 @@ pub struct AgentState {
     /// there is no difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "weighed")]
-    pub ranking_standing: Option<Standing>,
+    pub ranking_standing: Option<Box<Standing>>,
     /// Its newest outcomes. Shared, because an agent state is copied far more often than these
     /// change.
-    #[serde(default, skip_serializing_if = "is_empty")]
+    #[serde(default = "empty_window", skip_serializing_if = "is_empty")]
     pub window: Arc<Window>,
     /// The owners it completed jobs for; shared for the same reason. Jobs from before this was
     /// recorded are missing.
-    #[serde(default, skip_serializing_if = "has_no_customers")]
+    #[serde(default = "no_customers", skip_serializing_if = "has_no_customers")]
     #[serde(rename = "patrons")]
     pub customers: Arc<Customers>,
     /// The status it last reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "said")]
-    pub status: Option<StatusReport>,
+    pub status: Option<Box<StatusReport>>,
     /// The reputation it last claimed. Stored and shown; no decision uses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "claim")]
@@ -220,6 +220,17 @@ impl Agent {
     }
 }
 
+/// The same value for all agents without outcomes, so that none allocates its own.
+fn empty_window() -> Arc<Window> {
+    static EMPTY: LazyLock<Arc<Window>> = LazyLock::new(Arc::default);
+    EMPTY.clone()
+}
+
+fn no_customers() -> Arc<Customers> {
+    static NONE: LazyLock<Arc<Customers>> = LazyLock::new(Arc::default);
+    NONE.clone()
+}
+
 fn is_empty(window: &Arc<Window>) -> bool {
     window.is_empty()
 }
@@ -231,13 +242,15 @@ fn has_no_customers(patrons: &Arc<Customers>) -> bool {
 impl AgentState {
     /// The agent's standing in the hub's own ranking.
     pub fn ranking_standing(&self) -> Standing {
-        self.ranking_standing.unwrap_or(self.standing)
+        self.ranking_standing.as_deref().copied().unwrap_or(self.standing)
     }
 
     /// Records an outcome: whether it counts, and whether it counts in the hub's own ranking.
     pub fn record_outcome(&mut self, ok: bool, (counted, weighs): (bool, bool), hirer: Score) {
-        let before = self.ranking_standing.or((counted && !weighs).then_some(self.standing));
-        self.ranking_standing = before.map(|before| before.after(ok, counted && weighs, hirer));
+        let before = self.ranking_standing.as_deref().copied();
+        let before = before.or((counted && !weighs).then_some(self.standing));
+        let after = before.map(|before| before.after(ok, counted && weighs, hirer));
+        self.ranking_standing = after.map(Box::new);
         self.standing = self.standing.after(ok, counted, hirer);
     }
 
@@ -248,8 +261,8 @@ impl AgentState {
             presence: Presence::new(now),
             standing: Standing::default(),
             ranking_standing: None,
-            window: Arc::default(),
-            customers: Arc::default(),
+            window: empty_window(),
+            customers: no_customers(),
             status: None,
             claimed_reputation: None,
             declined_jobs: Vec::new(),

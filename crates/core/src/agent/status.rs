@@ -52,7 +52,8 @@ pub fn update_status(
             presence::record_activity(draft, agent);
             return Ok(());
         }
-        draft.agent_state_mut(agent).status = Some(StatusReport { since, at, text: words });
+        let report = StatusReport { since, at, text: words };
+        draft.agent_state_mut(agent).status = Some(Box::new(report));
         draft.add_event(Event::AgentStatusReported { agent });
     }
     presence::set_availability(draft, agent, told.availability, told.until)

@@ -41,6 +41,11 @@ pub struct JobIntake {
 }
 
 impl Terms {
+    /// Whether an agent with that many assigned jobs accepts another one at the same time.
+    pub fn has_capacity(&self, assigned_jobs: usize) -> bool {
+        self.capacity.max_concurrent_jobs.is_none_or(|max| assigned_jobs < max as usize)
+    }
+
     /// Whether there are no conditions.
     pub fn is_default(&self) -> bool {
         *self == Self::default()

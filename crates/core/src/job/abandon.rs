@@ -1,8 +1,6 @@
 //! Abandoning a job: an agent declines or fails, or the requester cancels, by a job's id among its
 //! parties. Also what a sole invitee may do without an offer.
 
-use std::sync::Arc;
-
 use super::{Assignment, Cause, Job, Selection, State, end, grace_period, request, work};
 use crate::agent::market_totals;
 use crate::answer::Answer;
@@ -150,8 +148,8 @@ fn remove_invitee(draft: &mut Draft<'_>, mut job: Job, by: AgentId) -> Answer {
     job.candidates.declined.push(by);
     market_totals::record_declined(draft, by, &job);
     draft.add_event(Event::JobDeclined { job: job.id, worker: by });
-    draft.put_job(job.clone());
-    Answer::Job { job: Arc::new(job), repeated: false }
+    let job = draft.put_job(job);
+    Answer::Job { job, repeated: false }
 }
 
 /// The deadline of a job without any answer passed. A sole invitee is responsible if it had read

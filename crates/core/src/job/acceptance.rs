@@ -299,8 +299,8 @@ fn cause_of(refusal: &Refusal) -> Cause {
 }
 
 fn put(draft: &mut Draft<'_>, job: Job) -> Answer {
-    draft.put_job(job.clone());
-    Answer::Job { job: Arc::new(job), repeated: false }
+    let job = draft.put_job(job);
+    Answer::Job { job, repeated: false }
 }
 
 /// Holds the budget for the first chosen worker, then assigns or defers the job.

@@ -9,8 +9,6 @@
 //! follows at once when one declines, and each of them has to make a request to decline. The others
 //! are called by the hub itself.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use super::readiness::Readiness;
@@ -74,8 +72,8 @@ pub fn handle_elapsed(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Ref
     {
         job = given;
     }
-    draft.put_job(job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = draft.put_job(job);
+    Ok(Answer::Job { job, repeated: false })
 }
 
 fn current_delay(draft: &Draft<'_>, job: &Job) -> Option<Millis> {

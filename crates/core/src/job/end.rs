@@ -51,8 +51,8 @@ pub fn finish(
     }
     notify_requester(draft, &job);
     job.result = Some(report);
-    draft.put_job(job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = draft.put_job(job);
+    Ok(Answer::Job { job, repeated: false })
 }
 
 /// Ends a job without success; everything held is released.
@@ -108,8 +108,8 @@ pub fn withdraw(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refusal> 
     }
     let (state, paid) = (State::Withdrawn, Credits::ZERO);
     draft.add_event(Event::JobEnded { job: job.id, state, cause: None, paid });
-    draft.put_job(job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = draft.put_job(job);
+    Ok(Answer::Job { job, repeated: false })
 }
 
 /// Ends the hold: the earned amount goes to the worker's owner, the rest back to the payer.
@@ -329,8 +329,8 @@ pub fn handle_due(draft: &mut Draft<'_>, id: JobId) -> Result<Answer, Refusal> {
             if taken && job.acceptance.accepted_at.is_none() {
                 acceptance::mark_accepted(draft, &mut job, None);
             }
-            draft.put_job(job.clone());
-            Ok(Answer::Job { job: Arc::new(job), repeated: false })
+            let job = draft.put_job(job);
+            Ok(Answer::Job { job, repeated: false })
         }
         State::Assigned | State::Deferred { .. }
             if job.acceptance.accepted_at.is_none() && job.assignment.is_some() =>

@@ -1,7 +1,6 @@
 //! Offers: prices named by workers, in a sealed auction or for the requester to accept.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +69,7 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     };
     // An agent that offers the work under two of its skill names counts once.
     let mut seen = BTreeSet::new();
-    let all: Vec<AgentId> = all.filter(has_room).filter(|one| seen.insert(*one)).collect();
+    let all = all.filter(has_room).filter(|one| seen.insert(*one));
     let mut invited = limit_by_owner(draft, all);
     let left = draft.invitations_left(&job.request.requester);
     if left == 0 {
@@ -98,20 +97,23 @@ pub fn invite(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
 }
 
 /// At most `INVITED_MAX` agents. If there are more, owners take turns, so that an owner with many
-/// agents does not crowd out the others.
-fn limit_by_owner(draft: &Draft<'_>, all: Vec<AgentId>) -> Vec<AgentId> {
-    if all.len() <= INVITED_MAX {
-        return all;
-    }
-    let mut seen: BTreeMap<OwnerId, usize> = BTreeMap::new();
-    let mut turns: Vec<(usize, usize, AgentId)> = Vec::with_capacity(all.len());
-    for (rank, agent) in all.into_iter().enumerate() {
+/// agents does not crowd out the others. As soon as so many owners have an agent, the first of each
+/// owner are chosen, whichever agents follow.
+fn limit_by_owner(draft: &Draft<'_>, all: impl Iterator<Item = AgentId>) -> Vec<AgentId> {
+    let mut owners: BTreeMap<OwnerId, usize> = BTreeMap::new();
+    let mut turns: Vec<(usize, usize, AgentId)> = Vec::new();
+    for (rank, agent) in all.enumerate() {
         let Some(owner) = draft.agent(agent).map(|agent| agent.owner) else { continue };
-        let turn = seen.entry(owner).or_default();
+        let turn = owners.entry(owner).or_default();
         turns.push((*turn, rank, agent));
         *turn += 1;
+        if owners.len() == INVITED_MAX {
+            break;
+        }
     }
-    turns.sort_unstable();
+    if turns.len() > INVITED_MAX {
+        turns.sort_unstable();
+    }
     turns.into_iter().take(INVITED_MAX).map(|(_, _, agent)| agent).collect()
 }
 
@@ -205,8 +207,8 @@ pub fn make_offer(
     if job.selection == Selection::Offers {
         notify_offer(draft, &mut job, by);
     }
-    draft.put_job(job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = draft.put_job(job);
+    Ok(Answer::Job { job, repeated: false })
 }
 
 /// Notifies the requester of an offer it may accept. An agent that was not invited is treated as
@@ -256,8 +258,8 @@ pub fn close_if_all_answered(draft: &mut Draft<'_>, job: Job) -> Result<Answer, 
     if !job.candidates.invited.is_empty() && job.candidates.invited.iter().all(has_answered) {
         return close_auction(draft, job);
     }
-    draft.put_job(job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = draft.put_job(job);
+    Ok(Answer::Job { job, repeated: false })
 }
 
 /// The requester accepts an offer, at exactly the price it was shown.
@@ -277,8 +279,8 @@ pub fn accept_offer(draft: &mut Draft<'_>, order: AcceptOffer) -> Result<Answer,
     }
     let mut job = assign_offer(draft, job, index)?;
     job.payment.proof = payment_proof;
-    draft.put_job(job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = draft.put_job(job);
+    Ok(Answer::Job { job, repeated: false })
 }
 
 /// The job of this requester, and the index of the offer that is meant.
@@ -380,8 +382,8 @@ pub fn make_invited_offer(
     let valid_until = at.plus(valid_for);
     let offer = Offer { by, name, price, eta, at, valid_until, inbox_position: None };
     request::add_offer(draft, &mut job, offer);
-    draft.put_job(job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = draft.put_job(job);
+    Ok(Answer::Job { job, repeated: false })
 }
 
 /// Whether the offer that is accepted is the one made here. Its maker chose the offer's id and may
@@ -475,6 +477,6 @@ pub fn close_auction(draft: &mut Draft<'_>, mut job: Job) -> Result<Answer, Refu
             return end::fail(draft, job, State::Failed, Cause::NoWorkerLeft, text);
         }
     }
-    draft.put_job(job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = draft.put_job(job);
+    Ok(Answer::Job { job, repeated: false })
 }

@@ -1,5 +1,6 @@
 //! Opening a job: check for a repeat, choose a worker, hold the budget, notify.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::readiness::Readiness;
@@ -61,8 +62,8 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     if let Some(request) = request {
         claim_request(draft, request, &job);
     }
-    insert_new_job(draft, job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = insert_new_job(draft, job);
+    Ok(Answer::Job { job, repeated: false })
 }
 
 /// Maps a request id to its job. If a requester reuses an id, the newest job counts. An id that two
@@ -85,8 +86,8 @@ fn claim_request(draft: &mut Draft<'_>, request: Digest, job: &Job) {
 /// Whether one more job may wait for the worker it names. All of them are checked when the worker
 /// comes online.
 fn check_waiting_capacity(draft: &Draft<'_>, job: &Job) -> Result<(), Refusal> {
-    let Selection::Direct(_) = job.selection else { return Ok(()) };
-    let same = draft.world.queued_jobs().filter(|other| other.selection == job.selection);
+    let Selection::Direct(agent) = job.selection else { return Ok(()) };
+    let same = draft.world.jobs_waiting_for(agent);
     if readiness::has_waiting_capacity(same, job) { Ok(()) } else { Err(Refusal::AtCapacity) }
 }
 
@@ -182,7 +183,7 @@ pub fn new_job(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
 }
 
 /// Writes a newly opened job and claims its ids.
-pub fn insert_new_job(draft: &mut Draft<'_>, job: Job) {
+pub fn insert_new_job(draft: &mut Draft<'_>, job: Job) -> Arc<Job> {
     draft.add_claim(
         claim::job(job.request.origin, &job.request.foreign_id),
         ClaimTarget::Job(job.id),
@@ -192,7 +193,7 @@ pub fn insert_new_job(draft: &mut Draft<'_>, job: Job) {
     if let Requester::Agent(agent) = job.request.requester {
         market_totals::update(draft, agent, &job, |tally| tally.requested += 1);
     }
-    draft.put_job(job);
+    draft.put_job(job)
 }
 
 /// Holds the whole budget before any work starts.
@@ -294,8 +295,8 @@ pub fn queue(draft: &mut Draft<'_>, job: &mut Job) {
     draft.add_event(Event::JobQueued { job: job.id });
 }
 
-/// Tries all queued jobs again, oldest first, including those in backoff. Called when a new worker
-/// may take one, or when a market order asks for it.
+/// Tries queued jobs again, oldest first, including those in backoff. Called when a new worker may
+/// take one, or when a market order asks for it.
 pub fn dispatch_queue(draft: &mut Draft<'_>) {
     dispatch_where(draft, |_| true);
 }
@@ -307,9 +308,11 @@ pub fn dispatch_ready_queue(draft: &mut Draft<'_>) {
 }
 
 fn dispatch_where(draft: &mut Draft<'_>, may: impl Fn(&Job) -> bool) {
-    let waiting: Vec<JobId> =
-        draft.world.queued_jobs().filter(|job| may(job)).map(|job| job.id).collect();
-    for id in waiting {
+    let waiting = |id: &JobId| draft.world.job(*id).is_some_and(|job| may(job));
+    let servable: BTreeSet<JobId> = servable_jobs(draft).into_iter().filter(waiting).collect();
+    #[cfg(test)]
+    check_skipped_jobs(draft, &servable, &may);
+    for id in servable {
         let queued = |job: &&Job| job.state == State::Queued && draft.now < job.request.deadline;
         let Some(mut job) = draft.job(id).filter(queued).cloned() else { continue };
         let rested = job.candidates.backoff.until.take().is_some();
@@ -324,6 +327,30 @@ fn dispatch_where(draft: &mut Draft<'_>, may: impl Fn(&Job) -> bool) {
         } else if bids && offer::reopen_auction(draft, &mut job) {
             draft.put_job(job);
         }
+    }
+}
+
+/// The queued jobs that may find a worker now: those for which the world knows one, and those that
+/// wait for an agent this command has changed. Assigning them only reduces what agents can take, so
+/// no other job can find a worker in this command.
+fn servable_jobs(draft: &Draft<'_>) -> BTreeSet<JobId> {
+    let world = draft.world;
+    let freed = draft.load_changes().iter().filter(|(_, change)| **change < 0);
+    let freed = freed.filter_map(|(id, _)| draft.agent(*id));
+    let changed = draft.unindexed_agents().chain(freed);
+    let own = changed.flat_map(|agent| world.waiting_jobs_for(agent));
+    world.servable_jobs().chain(own).collect()
+}
+
+/// In tests, every job that is not tried is shown to have no worker.
+#[cfg(test)]
+fn check_skipped_jobs(draft: &mut Draft<'_>, tried: &BTreeSet<JobId>, may: &impl Fn(&Job) -> bool) {
+    let world = draft.world;
+    for job in world.queued_jobs().filter(|job| may(job) && !tried.contains(&job.id)) {
+        let queued = |job: &&Job| job.state == State::Queued && draft.now < job.request.deadline;
+        let Some(mut job) = draft.job(job.id).filter(queued).cloned() else { continue };
+        job.candidates.backoff.until = None;
+        select::oracle::check_not_servable(draft, &job, Readiness::Immediate);
     }
 }
 
@@ -350,8 +377,7 @@ fn broadcast(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
             job.request.foreign_id = format!("{}#{copy}", probe.request.foreign_id);
         }
         acceptance::hold_and_assign(draft, &mut job, one)?;
-        insert_new_job(draft, job.clone());
-        jobs.push(Arc::new(job));
+        jobs.push(insert_new_job(draft, job));
     }
     Ok(Answer::Jobs(jobs))
 }

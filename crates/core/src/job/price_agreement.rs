@@ -3,8 +3,6 @@
 //! Such a requester cannot choose among offers. So the hub accepts the first price within the bid.
 //! In an auction, the hub makes the offer of an agent with a fixed price.
 
-use std::sync::Arc;
-
 use super::offer::{self, InvitedTerms};
 use super::{AgreedPrice, Job, Offer, Requester, Selection, State, acceptance, grace_period};
 use crate::answer::Answer;
@@ -98,8 +96,8 @@ fn agree(
     draft.add_event(Event::JobStarted { job: job.id });
     let url = draft.agent(by).and_then(|agent| agent.delivery_url());
     draft.notify(Some(by), NoticeKind::PriceAgreed { job: job.id, place }, url);
-    draft.put_job(job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = draft.put_job(job);
+    Ok(Answer::Job { job, repeated: false })
 }
 
 /// The fixed price of an agent invited to another protocol's auction; `None` if it names its price.

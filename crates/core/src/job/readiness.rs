@@ -151,14 +151,14 @@ fn presence_or_return_time(draft: &Draft<'_>, agent: &Agent) -> Result<Option<Ti
 
 /// Whether its terms allow one more job.
 fn check_load(draft: &Draft<'_>, agent: &Agent) -> Result<(), Refusal> {
-    let full = |limit: Option<u32>, count: usize| limit.is_some_and(|max| count >= max as usize);
     if agent.terms.is_default() {
         return Ok(());
     }
-    if full(agent.terms.capacity.max_starts_per_minute, draft.recent_start_count(agent.id)) {
+    let rate = agent.terms.capacity.max_starts_per_minute;
+    if rate.is_some_and(|max| draft.recent_start_count(agent.id) >= max as usize) {
         return Err(Refusal::AtRateLimit);
     }
-    if full(agent.terms.capacity.max_concurrent_jobs, draft.assigned_job_count(agent.id)) {
+    if !agent.terms.has_capacity(draft.assigned_job_count(agent.id)) {
         return Err(Refusal::AtCapacity);
     }
     Ok(())

@@ -77,16 +77,23 @@ pub fn open_request(draft: &mut Draft<'_>, order: JobRequest) -> Result<Answer, 
     }
     let alone = job.candidates.invited.len() == 1;
     for provider in job.candidates.invited.clone() {
-        let Some(agent) = draft.agent(provider).cloned() else { continue };
+        let Some(agent) = draft.agent(provider) else { continue };
         match (agent.home == home, alone) {
-            (true, true) => invite_sole_worker(draft, &mut job, &agent, order.is_bound)?,
+            (true, true) => {
+                let price = agent.listed_price(&job.request.skill);
+                invite_sole_worker(draft, &mut job, (provider, price), order.is_bound)?;
+            }
             (true, false) => notify_invited(draft, &job, provider),
-            (false, _) => offer_listed(draft, &mut job, &agent, alone)?,
+            (false, _) => {
+                if let Some(price) = listed(&job, agent) {
+                    offer_listed(draft, &mut job, Candidate { agent: provider, price }, alone)?;
+                }
+            }
         }
         claim_name(draft, claim::invited_job(provider, id), ClaimTarget::Job(job.id));
     }
-    open::insert_new_job(draft, job.clone());
-    Ok(Answer::Job { job: Arc::new(job), repeated: false })
+    let job = open::insert_new_job(draft, job);
+    Ok(Answer::Job { job, repeated: false })
 }
 
 /// The id of a job across all requesters, because two requesters may choose the same id.
@@ -208,18 +215,18 @@ pub fn best_candidates(world: &World, by: Option<AgentId>, order: &JobRequest) -
 fn invite_sole_worker(
     draft: &mut Draft<'_>,
     job: &mut Job,
-    agent: &Agent,
+    (agent, price): (AgentId, Option<Credits>),
     is_bound: bool,
 ) -> Result<(), Refusal> {
     let Selection::Invited { any_price, .. } = job.selection else { return Ok(()) };
-    if let Some(price) = agent.listed_price(&job.request.skill).filter(|_| !any_price) {
+    if let Some(price) = price.filter(|_| !any_price) {
         if price > job.payment.budget {
             return Err(Refusal::BudgetTooLow { price });
         }
         // The same request could be submitted to another hub and would be paid for on both.
         if !is_bound && !price.is_zero() {
             job.selection = Selection::Invited { any_price, offers_only: true };
-            notify_invited(draft, job, agent.id);
+            notify_invited(draft, job, agent);
             return Ok(());
         }
         if let Some(payer) = job.payment.payer {
@@ -227,8 +234,8 @@ fn invite_sole_worker(
             job.payment.held = price;
         }
     }
-    notify_invited(draft, job, agent.id);
-    job.candidates.invitation_position = Some(draft.inbox(agent.id).head);
+    notify_invited(draft, job, agent);
+    job.candidates.invitation_position = Some(draft.inbox(agent).head);
     Ok(())
 }
 
@@ -242,12 +249,12 @@ fn notify_invited(draft: &mut Draft<'_>, job: &Job, provider: AgentId) {
 fn offer_listed(
     draft: &mut Draft<'_>,
     job: &mut Job,
-    agent: &Agent,
+    listed: Candidate,
     alone: bool,
 ) -> Result<(), Refusal> {
-    let Some(price) = listed(job, agent) else { return Ok(()) };
+    let Candidate { agent: by, price } = listed;
     if alone && price.is_zero() {
-        return acceptance::assign_or_defer(draft, job, Candidate { agent: agent.id, price });
+        return acceptance::assign_or_defer(draft, job, listed);
     }
     let place = job.candidates.offers.len();
     let name = format!("{}-{place}", job.uuid);
@@ -255,7 +262,7 @@ fn offer_listed(
     add_offer(
         draft,
         job,
-        Offer { by: agent.id, name, price, eta: None, at, valid_until, inbox_position: None },
+        Offer { by, name, price, eta: None, at, valid_until, inbox_position: None },
     );
     Ok(())
 }

@@ -227,18 +227,17 @@ pub fn hand_over(draft: &mut Draft<'_>, agent: AgentId, jobs: &[JobId]) -> Answe
         if job.worker() != Some(agent) || ensure_assigned(&job).is_err() {
             continue;
         }
-        if job.assignment.is_some_and(|turn| !turn.handed_over) {
-            hand_over_one(&mut job, draft.now);
-            draft.put_job(job.clone());
-            if told_now {
-                let news = NoticeKind::Assigned { job: job.id, epoch: job.epoch };
-                draft.notify(Some(agent), news, None);
-            }
-        } else if job.assignment.is_some_and(|turn| turn.received_at.is_none()) {
-            hand_over_one(&mut job, draft.now);
-            draft.put_job(job.clone());
+        let is_new = job.assignment.is_some_and(|turn| !turn.handed_over);
+        if is_new && told_now {
+            let news = NoticeKind::Assigned { job: job.id, epoch: job.epoch };
+            draft.notify(Some(agent), news, None);
         }
-        given.push(Arc::new(job));
+        if is_new || job.assignment.is_some_and(|turn| turn.received_at.is_none()) {
+            hand_over_one(&mut job, draft.now);
+            given.push(draft.put_job(job));
+        } else {
+            given.push(Arc::new(job));
+        }
     }
     message::knows_work(draft, agent);
     presence::record_activity(draft, agent);
@@ -367,8 +366,8 @@ fn may_reassign(draft: &Draft<'_>, job: &Job) -> bool {
 
 /// Writes the job and answers with it.
 pub fn put(draft: &mut Draft<'_>, job: Job) -> Answer {
-    draft.put_job(job.clone());
-    Answer::Job { job: Arc::new(job), repeated: false }
+    let job = draft.put_job(job);
+    Answer::Job { job, repeated: false }
 }
 
 /// How long the worker had it, by the hub's clock.

@@ -8,28 +8,57 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::World;
-use super::id_map::IdMap;
-use super::skills::Rank;
+use super::agent_table::Listed;
+use super::skills::{Listing, Rank};
 use crate::agent::presence::online_until;
 use crate::agent::{Agent, AgentState};
 use crate::command::Timer;
 use crate::id::{AgentId, OwnerId};
 use crate::time::Timestamp;
 
-/// Until when each agent is online, and the rank at which it is listed.
-#[derive(Clone, Debug, Default)]
-pub(super) struct OnlineIndex {
-    shown: IdMap<AgentId, (Rank, Timestamp)>,
-    ending: BTreeSet<(Timestamp, AgentId)>,
-    /// Active agents that are offline, and their rank.
-    away: IdMap<AgentId, Rank>,
+/// The agents of one owner. Most owners have one.
+#[derive(Clone, Debug)]
+pub(super) enum OwnerAgents {
+    One(AgentId),
+    Several(Box<BTreeSet<AgentId>>),
+}
+
+impl OwnerAgents {
+    pub(super) fn first(&self) -> Option<AgentId> {
+        match self {
+            Self::One(id) => Some(*id),
+            Self::Several(ids) => ids.first().copied(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Several(ids) => ids.len(),
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = AgentId> {
+        let (one, several) = match self {
+            Self::One(id) => (Some(*id), None),
+            Self::Several(ids) => (None, Some(ids)),
+        };
+        one.into_iter().chain(several.into_iter().flat_map(|ids| ids.iter().copied()))
+    }
+
+    fn insert(&mut self, id: AgentId) {
+        match self {
+            Self::One(known) if *known == id => {}
+            Self::One(known) => *self = Self::Several(Box::new(BTreeSet::from([*known, id]))),
+            Self::Several(ids) => drop(ids.insert(id)),
+        }
+    }
 }
 
 impl World {
     /// Whether the agent counts as online now.
     pub fn is_online(&self, agent: AgentId, now: Timestamp) -> bool {
-        let (Some(agent), Some(agent_state)) =
-            (self.agents.get(&agent), self.agent_states.get(&agent))
+        let (Some(agent), Some(agent_state)) = (self.agents.row(agent), self.agents.state(agent))
         else {
             return false;
         };
@@ -38,12 +67,12 @@ impl World {
 
     /// Whether the agent or its owner is suspended.
     pub fn is_suspended(&self, agent: AgentId) -> bool {
-        self.agents.get(&agent).is_some_and(|agent| self.is_agent_suspended(agent))
+        self.agents.row(agent).is_some_and(|agent| self.is_agent_suspended(agent))
     }
 
     /// Whether the agent is registered and not suspended, so that its credential is valid.
     pub fn may_act(&self, agent: AgentId) -> bool {
-        self.agents.get(&agent).is_some_and(|agent| agent.active && !self.is_agent_suspended(agent))
+        self.agents.row(agent).is_some_and(|agent| agent.active && !self.is_agent_suspended(agent))
     }
 
     /// Whether this agent or its owner is suspended.
@@ -59,7 +88,7 @@ impl World {
     /// Lists or unlists an owner's agents when its suspension begins or ends.
     pub(super) fn reindex_agents_of(&mut self, owner: OwnerId) {
         let agents: Vec<Arc<Agent>> =
-            self.agents_of(owner).filter_map(|id| self.agents.get(&id).cloned()).collect();
+            self.agents_of(owner).filter_map(|id| self.agents.row(id).cloned()).collect();
         for agent in agents {
             self.unlist_agent(&agent);
             self.list_agent(&agent);
@@ -68,28 +97,28 @@ impl World {
 
     /// Whether the agent is listed as online, as of the last expiry run.
     pub fn is_listed(&self, agent: AgentId) -> bool {
-        self.online.shown.contains_key(&agent)
+        matches!(self.agents.listed(agent), Listed::Online(_))
     }
 
     /// How many agents are online, as of the last expiry run.
     pub fn online_count(&self) -> usize {
-        self.online.shown.len()
+        self.agents.online_count()
     }
 
     /// When the next agent goes offline without further activity.
     pub fn next_offline_at(&self) -> Option<Timestamp> {
-        self.online.ending.first().map(|(at, _)| *at)
+        self.presence_ends.first().map(|(at, _)| at)
     }
 
     /// Removes agents from the index whose last activity is too old.
     pub fn expire_online(&mut self, now: Timestamp) {
-        while let Some((until, id)) = self.online.ending.first().copied() {
+        while let Some((until, id)) = self.presence_ends.first() {
             if now <= until {
                 return;
             }
             // Removed here unconditionally, so that the loop ends.
-            self.online.ending.remove(&(until, id));
-            if let Some(agent) = self.agents.get(&id).cloned() {
+            self.presence_ends.remove((until, id));
+            if let Some(agent) = self.agents.row(id).cloned() {
                 self.unlist_agent(&agent);
                 self.list_offline(&agent);
             }
@@ -98,7 +127,7 @@ impl World {
 
     /// Records an activity that is not worth a write of its own.
     pub fn record_activity(&mut self, id: AgentId, now: Timestamp) {
-        let Some(agent_state) = self.agent_states.get(&id) else { return };
+        let Some(agent_state) = self.agents.state(id) else { return };
         if agent_state.presence.last_seen >= now && !agent_state.presence.unreachable {
             return;
         }
@@ -109,16 +138,16 @@ impl World {
     }
 
     pub(super) fn set_agent(&mut self, agent: Arc<Agent>, agent_state: Option<Arc<AgentState>>) {
-        if !agent.active && self.agents.contains_key(&agent.id) {
+        let old = self.agents.row(agent.id).cloned();
+        if !agent.active && old.is_some() {
             // Later commands of this batch may need the full row, and the store does not have it
             // yet.
             self.cold_rows.agents.insert(agent.id, agent.clone());
         }
         let agent = agent.hot_row();
         // An agent state that exists before its agent belongs to no owner yet.
-        let known = self.agents.contains_key(&agent.id);
-        let failures = if known { self.failures_of(agent.id) } else { 0 };
-        if let Some(old) = self.agents.get(&agent.id).cloned() {
+        let failures = if old.is_some() { self.failures_of(agent.id) } else { 0 };
+        if let Some(old) = old {
             self.unlist_agent(&old);
             if old.active {
                 self.skills.set_listed(&old, false);
@@ -133,8 +162,8 @@ impl World {
             self.skills.set_listed(&agent, true);
             self.timers.extend(agent.probation.map(|until| (until, Timer::Probation(agent.id))));
         }
-        self.agents_by_owner.entry(agent.owner).or_default().insert(agent.id);
-        self.agents.insert(agent.id, agent.clone());
+        self.add_agent_of_owner(agent.owner, agent.id);
+        self.agents.set_row(agent.clone());
         if let Some(agent_state) = agent_state {
             self.put_agent_state(agent_state);
         }
@@ -142,74 +171,132 @@ impl World {
         self.list_agent(&agent);
     }
 
+    /// Adds an agent to those of its owner. The first of them is the owner's place in the rotation.
+    fn add_agent_of_owner(&mut self, owner: OwnerId, id: AgentId) {
+        let Some(known) = self.agents_by_owner.get_mut(&owner) else {
+            self.agents_by_owner.insert(owner, OwnerAgents::One(id));
+            return;
+        };
+        if known.first().is_none_or(|first| first <= id) {
+            known.insert(id);
+            return;
+        }
+        let others: Vec<Arc<Agent>> =
+            self.agents_of(owner).filter_map(|id| self.agents.row(id).cloned()).collect();
+        others.iter().for_each(|other| self.unlist_agent(other));
+        if let Some(known) = self.agents_by_owner.get_mut(&owner) {
+            known.insert(id);
+        }
+        others.iter().for_each(|other| self.list_agent(other));
+    }
+
+    /// The first agent an owner registered.
+    pub(crate) fn first_agent_of(&self, owner: OwnerId) -> Option<AgentId> {
+        self.agents_by_owner.get(&owner).and_then(OwnerAgents::first)
+    }
+
     pub(super) fn set_agent_state(&mut self, agent_state: Arc<AgentState>) {
         let id = agent_state.agent;
-        let Some(agent) = self.agents.get(&id).cloned() else {
+        let Some(agent) = self.agents.row(id).cloned() else {
             self.put_agent_state(agent_state);
             return;
         };
         let until = self.online_until(&agent, &agent_state);
-        let rank = rank(&agent_state);
+        let same_rank = self.agents.state(id).is_some_and(|old| rank(old) == rank(&agent_state));
         self.update_owner_failures(
             agent.owner,
             self.failures_of(id),
             agent_state.ranking_standing().failures,
         );
-        let same_place = self.online.shown.get(&id).is_some_and(|(shown, _)| *shown == rank);
-        self.put_agent_state(agent_state);
-        match until {
+        match (self.agents.listed(id), until) {
             // The common case: for the index, only the end of the online time changed.
-            Some(until) if same_place => self.extend_online(id, until),
+            (Listed::Online(old), Some(until)) if same_rank => {
+                self.put_agent_state(agent_state);
+                self.extend_online(id, old, until);
+            }
             _ => {
                 self.unlist_agent(&agent);
+                self.put_agent_state(agent_state);
                 self.list_agent(&agent);
             }
         }
     }
 
-    fn extend_online(&mut self, id: AgentId, until: Timestamp) {
-        if let Some((_, old)) = self.online.shown.get_mut(&id)
-            && *old != until
-        {
-            self.online.ending.remove(&(*old, id));
-            *old = until;
-            if until != Timestamp::NEVER {
-                self.online.ending.insert((until, id));
-            }
+    fn extend_online(&mut self, id: AgentId, old: Timestamp, until: Timestamp) {
+        if old != until {
+            self.presence_ends.remove((old, id));
+            self.set_online(id, until);
         }
+    }
+
+    fn set_online(&mut self, id: AgentId, until: Timestamp) {
+        self.agents.set_listed(id, Listed::Online(until));
+        if until != Timestamp::NEVER {
+            self.presence_ends.insert((until, id));
+        }
+    }
+
+    /// How the index lists an online agent. All of it follows from rows, so an agent is unlisted
+    /// before its rows change.
+    fn listing(&self, agent: &Agent) -> Option<Listing> {
+        let rank = rank(self.agents.state(agent.id)?);
+        let load = self.assigned_job_count(agent.id);
+        let has_capacity = agent.terms.has_capacity(load);
+        let place = self.first_agent_of(agent.owner).unwrap_or(agent.id);
+        Some(Listing { rank, load, has_capacity, place })
     }
 
     fn list_agent(&mut self, agent: &Agent) {
-        let Some(agent_state) = self.agent_states.get(&agent.id) else { return };
+        let Some(agent_state) = self.agents.state(agent.id) else { return };
         let Some(until) = self.online_until(agent, agent_state) else {
             return self.list_offline(agent);
         };
-        let rank = rank(agent_state);
-        self.skills.insert_online(agent, rank);
-        self.online.shown.insert(agent.id, (rank, until));
-        if until != Timestamp::NEVER {
-            self.online.ending.insert((until, agent.id));
-        }
+        let Some(listing) = self.listing(agent) else { return };
+        self.skills.insert_online(agent, listing);
+        self.set_online(agent.id, until);
+        self.update_servable_agent(agent.id);
     }
 
     fn unlist_agent(&mut self, agent: &Agent) {
-        if let Some((rank, until)) = self.online.shown.remove(&agent.id) {
-            self.skills.remove_online(agent, rank);
-            self.online.ending.remove(&(until, agent.id));
+        let Some(listing) = self.listing(agent) else { return };
+        match self.agents.set_listed(agent.id, Listed::No) {
+            Listed::Online(until) => {
+                self.skills.remove_online(agent, listing);
+                self.presence_ends.remove((until, agent.id));
+            }
+            Listed::Offline => self.skills.remove_offline(agent, listing.rank),
+            Listed::No => {}
         }
-        if let Some(rank) = self.online.away.remove(&agent.id) {
-            self.skills.remove_offline(agent, rank);
-        }
+        self.update_servable_agent(agent.id);
     }
 
     /// Lists a registered agent that is offline, so that it can still be found.
     fn list_offline(&mut self, agent: &Agent) {
-        let Some(agent_state) = self.agent_states.get(&agent.id).filter(|_| agent.active) else {
+        let Some(agent_state) = self.agents.state(agent.id).filter(|_| agent.active) else {
             return;
         };
-        let rank = rank(agent_state);
-        self.skills.insert_offline(agent, rank);
-        self.online.away.insert(agent.id, rank);
+        self.skills.insert_offline(agent, rank(agent_state));
+        self.agents.set_listed(agent.id, Listed::Offline);
+        self.update_servable_agent(agent.id);
+    }
+
+    /// Updates the index when the number of jobs assigned to an agent has changed.
+    pub(super) fn update_load(&mut self, id: AgentId, before: usize) {
+        let after = self.assigned_job_count(id);
+        let Some(agent) = self.agents.row(id).cloned() else { return };
+        let terms = agent.terms;
+        if let Listed::Online(_) = self.agents.listed(id)
+            && let Some(listing) = self.listing(&agent)
+        {
+            let old = Listing { load: before, has_capacity: terms.has_capacity(before), ..listing };
+            if old.has_capacity && listing.has_capacity {
+                self.skills.move_load(&agent, before, after);
+            } else if old.has_capacity != listing.has_capacity {
+                self.skills.remove_online(&agent, old);
+                self.skills.insert_online(&agent, listing);
+            }
+        }
+        self.update_servable_agent(id);
     }
 }
 

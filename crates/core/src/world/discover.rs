@@ -30,14 +30,14 @@ impl World {
     /// Finds online agents by skill, score and price, in discovery order.
     pub fn discover(&self, wanted: &DiscoveryQuery<'_>, now: Timestamp) -> DiscoveryPage {
         let good = |one: &Candidate| {
-            self.agent_states
-                .get(&one.agent)
+            self.agents
+                .state(one.agent)
                 .is_some_and(|agent_state| agent_state.standing.score >= wanted.min_score)
         };
         let fits = |one: &Candidate| {
             let settled = self
-                .agent_states
-                .get(&one.agent)
+                .agents
+                .state(one.agent)
                 .map_or(0, |agent_state| agent_state.standing.settled_jobs());
             settled >= wanted.min_jobs && self.is_online(one.agent, now)
         };

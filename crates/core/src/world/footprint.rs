@@ -29,15 +29,15 @@ use crate::refusal::{MemoryBudget, Refusal};
 /// Allocator overhead per text.
 const ALLOCATION: usize = 16;
 /// An agent without its texts: its row, its agent state, its inbox, and its index entries.
-const AGENT: usize = size_of::<Agent>() + size_of::<AgentState>() + 1_100;
+const AGENT: usize = size_of::<Agent>() + size_of::<AgentState>() + 600;
 /// A skill without its texts: its entry, and an index entry that no other agent shares.
 const SKILL: usize = size_of::<Skill>() + 1_800;
 /// An alias in one protocol: its entries in the two indexes.
-const ALIAS: usize = 260;
+const ALIAS: usize = 200;
 /// An account without its name.
 const OWNER: usize = size_of::<Owner>() + 620;
 /// A credential.
-const KEY: usize = size_of::<Key>() + 420;
+const KEY: usize = size_of::<Key>() + 220;
 /// A job without its texts: its row, its ids and its index entries.
 const JOB: usize = size_of::<Job>() + 1_700;
 /// A delivery without its texts.
@@ -334,44 +334,44 @@ impl MemorySize for Rotation {
     }
 }
 
-/// An alias of an agent. Each index contains it twice, by name and by agent.
+/// An alias of an agent: its text once, and its entries in both indexes.
 fn alias_bytes(name: &str) -> usize {
-    ALIAS + text(name) * 4
+    ALIAS + text(name) * 2
 }
 
 /// How these changes affect the bytes in use.
 pub fn compute_growth(world: &World, changes: &Changes) -> Growth {
     let mut growth = Growth::default();
     let of = |agent: AgentId| {
-        let agent = changes.agents.get(&agent).or_else(|| world.agents.get(&agent));
+        let agent = changes.agents.get(&agent).or_else(|| world.agents.row(agent));
         agent.map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
     };
     for (id, agent) in &changes.agents {
-        let old = world.agents.get(id);
+        let old = world.agents.row(*id);
         growth.release(RowKind::Agents, of(*id), old.map_or(0, |old| old.memory_bytes()));
         growth.add(RowKind::Agents, of(*id), agent.hot_row().memory_bytes());
         // An agent state that existed before its agent belonged to no owner.
-        if let Some(agent_state) = world.agent_states.get(id).filter(|_| old.is_none()) {
+        if let Some(agent_state) = world.agents.state(*id).filter(|_| old.is_none()) {
             growth.release(RowKind::Agents, RowOwner::Hub, agent_state.memory_bytes());
             growth.add(RowKind::Agents, of(*id), agent_state.memory_bytes());
         }
     }
     for (id, agent_state) in &changes.agent_states {
-        let old = world.agent_states.get(id);
+        let old = world.agents.state(*id);
         growth.release(RowKind::Agents, of(*id), old.map_or(0, |old| old.memory_bytes()));
         growth.add(RowKind::Agents, of(*id), agent_state.memory_bytes());
     }
     let mut named = BTreeMap::new();
     for alias in &changes.aliases {
         let key = (alias.agent, alias.protocol);
-        let old = named.insert(key, alias.name.as_str());
-        let old = old.or_else(|| world.agent_aliases.get(&key).map(String::as_str));
+        let old = named.insert(key, &*alias.name);
+        let old = old.or_else(|| world.alias_of(alias.agent, alias.protocol));
         growth.release(RowKind::Agents, of(alias.agent), old.map_or(0, alias_bytes));
         growth.add(RowKind::Agents, of(alias.agent), alias_bytes(&alias.name));
     }
     let mut keys = BTreeMap::new();
     for key in changes.keys.values() {
-        let old = keys.insert(key.hash, key).or_else(|| world.keys.get(&key.hash));
+        let old = keys.insert(key.hash, key).or_else(|| world.key(&key.hash));
         if let Some(old) = old {
             growth.release(RowKind::Agents, key_owner(old, of), old.memory_bytes());
         }
@@ -502,7 +502,7 @@ pub fn check_limits(world: &World, changes: &Changes) -> Result<(), Refusal> {
 /// How much an owner's rows grow by jobs that were already open.
 fn growth_of_open_jobs(world: &World, changes: &Changes, account: RowOwner) -> i64 {
     let of = |agent: AgentId| {
-        world.agents.get(&agent).map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
+        world.agents.row(agent).map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
     };
     let grown = changes.jobs.iter().map(|(id, job)| {
         let old = world.jobs.get(id).filter(|old| job_owner(old, of) == account);
@@ -528,13 +528,13 @@ impl World {
     pub(super) fn track_expired(&mut self, forgotten: &ExpiredRows) {
         let mut growth = Growth::default();
         let of = |agent: AgentId| {
-            self.agents.get(&agent).map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
+            self.agents.row(agent).map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
         };
         for memory in forgotten.answers.iter().filter_map(|id| self.idempotency_entries.get(id)) {
             growth.release(RowKind::Answers, RowOwner::Hub, memory.memory_bytes());
         }
         for end in &forgotten.keys {
-            let key = self.key_expiries.get(end).and_then(|hash| self.keys.get(hash));
+            let key = self.key_expiries.get(end).and_then(|hash| self.key(hash));
             if let Some(key) = key.filter(|key| key.id == end.1) {
                 growth.release(RowKind::Agents, key_owner(key, of), key.memory_bytes());
             }
@@ -552,18 +552,22 @@ impl World {
     pub fn recount_footprint(&self) -> Footprint {
         let mut growth = Growth::default();
         let of = |agent: AgentId| {
-            self.agents.get(&agent).map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
+            self.agents.row(agent).map_or(RowOwner::Hub, |agent| RowOwner::Owner(agent.owner))
         };
-        for (id, agent) in &self.agents {
-            growth.add(RowKind::Agents, of(*id), agent.memory_bytes());
+        for agent in self.agents.rows() {
+            growth.add(RowKind::Agents, of(agent.id), agent.memory_bytes());
         }
-        for (id, agent_state) in &self.agent_states {
-            growth.add(RowKind::Agents, of(*id), agent_state.memory_bytes());
+        for agent_state in self.agents.states() {
+            growth.add(RowKind::Agents, of(agent_state.agent), agent_state.memory_bytes());
         }
         for ((agent, _), name) in &self.agent_aliases {
             growth.add(RowKind::Agents, of(*agent), alias_bytes(name));
         }
-        for key in self.keys.values() {
+        for agent in self.agents.rows() {
+            let bytes = self.native_alias(agent, agent.home).map_or(0, alias_bytes);
+            growth.add(RowKind::Agents, of(agent.id), bytes);
+        }
+        for key in self.all_keys() {
             growth.add(RowKind::Agents, key_owner(key, of), key.memory_bytes());
         }
         for owner in self.owners.values() {

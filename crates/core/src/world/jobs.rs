@@ -55,7 +55,7 @@ impl World {
 
     /// When an agent with a start limit may start another job; `None` if it may now.
     pub fn next_start_at(&self, agent: AgentId, now: Timestamp) -> Option<Timestamp> {
-        let limit = self.agents.get(&agent)?.terms.capacity.max_starts_per_minute? as usize;
+        let limit = self.agents.row(agent)?.terms.capacity.max_starts_per_minute? as usize;
         let begun = self.start_times.get(&agent)?;
         let first = begun.len().checked_sub(limit)?;
         begun.get(first).map(|at| at.plus(START_RATE_WINDOW)).filter(|at| *at > now)
@@ -97,11 +97,6 @@ impl World {
         open < self.rules.open_jobs_max && held + bytes <= self.rules.open_bytes_max
     }
 
-    /// Jobs waiting for a worker, oldest first.
-    pub fn queued_jobs(&self) -> impl Iterator<Item = &Arc<Job>> {
-        self.queued_jobs.iter().filter_map(|id| self.jobs.get(id))
-    }
-
     /// Live jobs, in no order.
     pub fn live_jobs(&self) -> impl Iterator<Item = &Arc<Job>> {
         self.jobs.values()
@@ -130,6 +125,7 @@ impl World {
         if let Some(old) = &old {
             self.unindex_state(old);
         }
+        self.move_assigned_job(old.as_deref(), &job);
         match (old.is_some(), job.state.is_final()) {
             (false, false) => self.index_identity(&job),
             (true, true) => self.unindex_identity(&job),
@@ -142,6 +138,25 @@ impl World {
         }
         self.index_state(&job);
         self.jobs.insert(job.id, job);
+    }
+
+    /// Moves a job from one worker's assigned jobs to another's.
+    fn move_assigned_job(&mut self, old: Option<&Job>, job: &Job) {
+        let before = old.and_then(Job::active_worker);
+        let after = job.active_worker();
+        if before == after {
+            return;
+        }
+        if let Some(worker) = before {
+            let load = self.assigned_job_count(worker);
+            remove_from_set(&mut self.assigned_jobs, worker, job.id);
+            self.update_load(worker, load);
+        }
+        if let Some(worker) = after {
+            let load = self.assigned_job_count(worker);
+            self.assigned_jobs.entry(worker).or_default().insert(job.id);
+            self.update_load(worker, load);
+        }
     }
 
     /// Records the assignments of a batch. If a job had two of them in the batch, its row only shows
@@ -158,7 +173,7 @@ impl World {
 
     /// Records an assignment of an agent with a start limit.
     pub(super) fn record_start(&mut self, worker: AgentId, since: Timestamp) {
-        let agent = self.agents.get(&worker);
+        let agent = self.agents.row(worker);
         let limit = agent.and_then(|agent| agent.terms.capacity.max_starts_per_minute);
         let Some(limit) = limit else { return };
         let starts = self.start_times.entry(worker).or_default();
@@ -202,15 +217,10 @@ impl World {
         if let Some(at) = job.due_at() {
             self.timers.insert((at, Timer::Job(job.id)));
         }
-        if let Some(worker) = job.active_worker() {
-            self.assigned_jobs.entry(worker).or_default().insert(job.id);
-        }
         if let Some(waits) = job.candidates.pending_assignment {
             self.deferred_jobs.entry(waits.worker).or_default().insert(job.id);
         }
-        if job.state == State::Queued {
-            self.queued_jobs.insert(job.id);
-        }
+        self.index_waiting(job);
         for agent in invited_agents(job) {
             self.inviting_jobs.entry(*agent).or_default().insert(job.id);
         }
@@ -227,23 +237,19 @@ impl World {
         if let Some(at) = job.due_at() {
             self.timers.remove(&(at, Timer::Job(job.id)));
         }
-        if let Some(worker) = job.worker() {
-            remove_from_set(&mut self.assigned_jobs, worker, job.id);
-        }
         if let Some(waits) = job.candidates.pending_assignment {
             remove_from_set(&mut self.deferred_jobs, waits.worker, job.id);
         }
-        self.queued_jobs.remove(&job.id);
+        self.unindex_waiting(job);
         for agent in invited_agents(job) {
             remove_from_set(&mut self.inviting_jobs, *agent, job.id);
         }
         if awaits_invitees(job) {
-            let who = requester_key(&job.request.requester);
-            let left =
-                self.invitations.get(&who).map_or(0, |open| open - job.candidates.invited.len());
-            match left {
-                0 => drop(self.invitations.remove(&who)),
-                left => drop(self.invitations.insert(who, left)),
+            let requester = requester_key(&job.request.requester);
+            let open = self.invitations.get(&requester).copied().unwrap_or(0);
+            match open - job.candidates.invited.len() {
+                0 => drop(self.invitations.remove(&requester)),
+                left => drop(self.invitations.insert(requester, left)),
             }
         }
         if let Some((agent, position)) = job.unread_notice()
@@ -270,13 +276,13 @@ fn awaits_invitees(job: &Job) -> bool {
     matches!(job.state, State::Open | State::Negotiating) && !job.candidates.invited.is_empty()
 }
 
-/// Guests may use any name, so they count as one.
 /// The open invitations of a job, if it is of this requester.
 pub(crate) fn invitations_of(job: &Job, requester: &Requester) -> usize {
     let is_theirs = requester_key(&job.request.requester) == requester_key(requester);
     if is_theirs && awaits_invitees(job) { job.candidates.invited.len() } else { 0 }
 }
 
+/// Guests may use any name, so they count as one.
 fn requester_key(requester: &Requester) -> Option<AgentId> {
     match requester {
         Requester::Agent(agent) => Some(*agent),

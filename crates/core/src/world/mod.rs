@@ -7,24 +7,29 @@
 // Hash maps are only looked up by key and never iterated for a decision; iterated maps are BTrees.
 #![allow(clippy::disallowed_types)]
 
+mod agent_table;
 mod agents;
 mod confusables;
 pub mod discover;
 pub mod footprint;
 pub mod id_map;
 pub(crate) mod jobs;
+mod keys;
 mod owner_failures;
 mod rules;
 pub mod skills;
+pub(crate) mod sorted_merge;
+mod sorted_set;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use crate::agent::key::{Holder, Key, KeyHash};
+use crate::agent::key::KeyHash;
 use crate::agent::{Agent, AgentState};
-use crate::alias::{Claim, Digest, Protocol};
+use crate::alias::{Alias, Claim, Digest, Protocol};
 use crate::changes::{Changes, Counters, ExpiredRows};
 use crate::command::Timer;
 use crate::id::*;
@@ -38,12 +43,16 @@ use crate::money::Credits;
 use crate::notice::Delivery;
 use crate::owner::Owner;
 use crate::time::Timestamp;
-use agents::OnlineIndex;
+use agent_table::AgentTable;
+use agents::OwnerAgents;
 use confusables::ConfusableIndex;
 use footprint::Footprint;
 use id_map::IdMap;
+use keys::KeyByHash;
 pub use rules::Rules;
 use skills::SkillIndex;
+use sorted_set::SortedSet;
+use waiting::WaitingJobs;
 
 /// All hot rows and their indexes.
 #[derive(Clone)]
@@ -52,17 +61,20 @@ pub struct World {
     /// The protocols that publish their records.
     pub markets: Markets,
     pub next: Counters,
-    agents: IdMap<AgentId, Arc<Agent>>,
-    agent_states: IdMap<AgentId, Arc<AgentState>>,
+    agents: AgentTable,
+    /// When agents go offline without further activity.
+    presence_ends: SortedSet<(Timestamp, AgentId)>,
     inboxes: IdMap<AgentId, Inbox>,
     owners: IdMap<OwnerId, Arc<Owner>>,
     owner_names: HashMap<String, OwnerId>,
     suspended_owners: BTreeSet<OwnerId>,
     confusables: ConfusableIndex,
-    aliases: HashMap<Protocol, HashMap<String, AgentId>>,
-    agent_aliases: HashMap<(AgentId, Protocol), String>,
-    keys: HashMap<KeyHash, Arc<Key>>,
-    agent_keys: IdMap<AgentId, Vec<KeyHash>>,
+    aliases: HashMap<Protocol, HashMap<Arc<str>, AgentId>>,
+    /// Names of agents other than their native ids.
+    agent_aliases: HashMap<(AgentId, Protocol), Arc<str>>,
+    keys: HashSet<KeyByHash>,
+    /// Keys of agents besides their first.
+    further_keys: IdMap<AgentId, Vec<KeyHash>>,
     /// Expiry times of keys that expire.
     key_expiries: BTreeMap<(Timestamp, KeyId), KeyHash>,
     jobs: IdMap<JobId, Arc<Job>>,
@@ -78,7 +90,7 @@ pub struct World {
     saved_by_principal: HashMap<Principal, SavedSize>,
     saved_total: SavedSize,
     saved_anonymous: SavedSize,
-    agents_by_owner: IdMap<OwnerId, BTreeSet<AgentId>>,
+    agents_by_owner: IdMap<OwnerId, OwnerAgents>,
     /// How often the agents of an owner have failed.
     owner_failures: IdMap<OwnerId, u64>,
     /// Agents whose published score is below their score in the hub's own ranking.
@@ -97,11 +109,10 @@ pub struct World {
     requested_bytes: IdMap<AgentId, usize>,
     /// Agents each requester has invited that have not answered; guests count as one.
     invitations: BTreeMap<Option<AgentId>, usize>,
-    queued_jobs: BTreeSet<JobId>,
+    waiting: WaitingJobs,
     timers: BTreeSet<(Timestamp, Timer)>,
     deliveries_due: BTreeSet<(Timestamp, NoticeId)>,
     pub skills: SkillIndex,
-    online: OnlineIndex,
     footprint: Footprint,
     cold_rows: ColdRows,
     /// Those of the batch before, which the store may not show yet.
@@ -129,8 +140,8 @@ impl World {
             rules,
             markets: Markets::new(),
             next: Counters::default(),
-            agents: IdMap::default(),
-            agent_states: IdMap::default(),
+            agents: AgentTable::default(),
+            presence_ends: SortedSet::default(),
             inboxes: IdMap::default(),
             owners: IdMap::default(),
             owner_names: HashMap::new(),
@@ -138,8 +149,8 @@ impl World {
             confusables: ConfusableIndex::default(),
             aliases: HashMap::new(),
             agent_aliases: HashMap::new(),
-            keys: HashMap::new(),
-            agent_keys: IdMap::default(),
+            keys: HashSet::new(),
+            further_keys: IdMap::default(),
             key_expiries: BTreeMap::new(),
             jobs: IdMap::default(),
             job_uuids: IdMap::default(),
@@ -162,11 +173,10 @@ impl World {
             inviting_jobs: IdMap::default(),
             requested_bytes: IdMap::default(),
             invitations: BTreeMap::new(),
-            queued_jobs: BTreeSet::new(),
+            waiting: WaitingJobs::default(),
             timers: BTreeSet::new(),
             deliveries_due: BTreeSet::new(),
             skills: SkillIndex::default(),
-            online: OnlineIndex::default(),
             footprint: Footprint::default(),
             cold_rows: ColdRows::default(),
             earlier_cold_rows: ColdRows::default(),
@@ -188,17 +198,17 @@ impl World {
 
     /// An agent; of one that has left only the small part, see [`Agent::hot_row`].
     pub fn agent(&self, id: AgentId) -> Option<&Arc<Agent>> {
-        self.agents.get(&id)
+        self.agents.row(id)
     }
 
     /// The full row of an agent. For one that has left, only if it was loaded.
     pub fn full_agent(&self, id: AgentId) -> Option<&Arc<Agent>> {
-        let at_hand = self.agents.get(&id).filter(|agent| agent.active);
+        let at_hand = self.agents.row(id).filter(|agent| agent.active);
         at_hand.or_else(|| self.cold_row(|rows| rows.agents.get(&id)))
     }
 
     pub fn agent_state(&self, id: AgentId) -> Option<&Arc<AgentState>> {
-        self.agent_states.get(&id)
+        self.agents.state(id)
     }
 
     /// An agent's inbox positions.
@@ -219,9 +229,9 @@ impl World {
         self.owners.values()
     }
 
-    /// Every agent that is or was registered, in no order.
+    /// Every agent that is or was registered, in order of registration.
     pub fn agents(&self) -> impl ExactSizeIterator<Item = &Arc<Agent>> {
-        self.agents.values()
+        self.agents.rows()
     }
 
     /// The agent with that name in that protocol, its own id or an alias.
@@ -236,21 +246,30 @@ impl World {
 
     /// An agent's name in a protocol.
     pub fn alias_of(&self, agent: AgentId, protocol: Protocol) -> Option<&str> {
-        self.agent_aliases.get(&(agent, protocol)).map(String::as_str)
+        let given = self.agent_aliases.get(&(agent, protocol)).map(|name| &**name);
+        given.or_else(|| self.native_alias(self.agents.row(agent)?, protocol))
     }
 
-    pub fn key(&self, hash: &KeyHash) -> Option<&Arc<Key>> {
-        self.keys.get(hash)
+    /// An agent's native id, if that is its name in the protocol.
+    fn native_alias<'a>(&self, agent: &'a Agent, protocol: Protocol) -> Option<&'a str> {
+        let native = agent.native_id.as_str();
+        let is_name = agent.home == protocol
+            && !self.agent_aliases.contains_key(&(agent.id, protocol))
+            && self.agent_by_alias(protocol, native) == Some(agent.id);
+        is_name.then_some(native)
     }
 
-    /// All keys of operators, in no order. An expired one is removed soon after.
-    pub fn operator_keys(&self) -> impl Iterator<Item = &Arc<Key>> {
-        self.keys.values().filter(|key| key.holder == Holder::Operator)
-    }
-
-    /// All keys of an agent. An expired one is removed soon after.
-    pub fn keys_of(&self, agent: AgentId) -> impl Iterator<Item = &Arc<Key>> {
-        self.agent_keys.get(&agent).into_iter().flatten().filter_map(|hash| self.keys.get(hash))
+    fn set_alias(&mut self, alias: &Alias) {
+        let key = (alias.agent, alias.protocol);
+        let names = self.aliases.entry(alias.protocol).or_default();
+        names.insert(alias.name.clone(), alias.agent);
+        let is_native =
+            |agent: &Arc<Agent>| agent.home == alias.protocol && *agent.native_id == *alias.name;
+        if self.agents.row(alias.agent).is_some_and(is_native) {
+            self.agent_aliases.remove(&key);
+        } else {
+            self.agent_aliases.insert(key, alias.name.clone());
+        }
     }
 
     pub fn transfer(&self, id: TransferId) -> Option<&Arc<Transfer>> {
@@ -340,12 +359,12 @@ impl World {
     }
 
     pub fn agents_of(&self, owner: OwnerId) -> impl Iterator<Item = AgentId> {
-        self.agents_by_owner.get(&owner).into_iter().flatten().copied()
+        self.agents_by_owner.get(&owner).into_iter().flat_map(OwnerAgents::iter)
     }
 
     /// How many agents an owner has, including unregistered ones.
     pub fn agent_count(&self, owner: OwnerId) -> usize {
-        self.agents_by_owner.get(&owner).map_or(0, BTreeSet::len)
+        self.agents_by_owner.get(&owner).map_or(0, OwnerAgents::len)
     }
 
     /// Loads the full row of an agent that has left, for this batch.
@@ -418,17 +437,13 @@ impl World {
         for owner in changes.owners.values() {
             self.set_owner(owner.clone());
         }
-        for alias in &changes.aliases {
-            let names = self.aliases.entry(alias.protocol).or_default();
-            names.insert(alias.name.clone(), alias.agent);
-            self.agent_aliases.insert((alias.agent, alias.protocol), alias.name.clone());
-        }
         for key in changes.keys.values() {
             self.set_key(key.clone());
         }
         for (id, agent) in &changes.agents {
             self.set_agent(agent.clone(), changes.agent_states.get(id).cloned());
         }
+        changes.aliases.iter().for_each(|alias| self.set_alias(alias));
         for agent_state in changes.agent_states.values() {
             self.set_agent_state(agent_state.clone());
         }
@@ -480,39 +495,6 @@ impl World {
                 false => self.suspended_owners.remove(&id),
             };
             self.reindex_agents_of(id);
-        }
-    }
-
-    fn set_key(&mut self, key: Arc<Key>) {
-        if let Holder::Agent(agent) = key.holder {
-            let known = self.agent_keys.entry(agent).or_default();
-            if !known.contains(&key.hash) {
-                known.push(key.hash);
-            }
-        }
-        if let Some(until) = key.valid_until {
-            self.key_expiries.insert((until, key.id), key.hash);
-        }
-        let before = self.keys.insert(key.hash, key.clone());
-        if let Some(until) = before.filter(|old| old.id == key.id).and_then(|old| old.valid_until)
-            && key.valid_until != Some(until)
-        {
-            self.key_expiries.remove(&(until, key.id));
-        }
-    }
-
-    fn drop_key(&mut self, end: (Timestamp, KeyId)) {
-        let Some(hash) = self.key_expiries.remove(&end) else { return };
-        // If the same key was issued again, that has a row of its own.
-        let Some(key) = self.keys.get(&hash).filter(|key| key.id == end.1).cloned() else { return };
-        self.keys.remove(&hash);
-        if let Holder::Agent(agent) = key.holder
-            && let Some(known) = self.agent_keys.get_mut(&agent)
-        {
-            known.retain(|one| *one != hash);
-            if known.is_empty() {
-                self.agent_keys.remove(&agent);
-            }
         }
     }
 

@@ -12,16 +12,14 @@ use crate::id::{AgentId, OwnerId};
 impl World {
     /// Failures that count in the hub's own ranking, of all other agents the owner has or had.
     pub fn failures_of_other_agents(&self, agent: AgentId) -> u64 {
-        let owner = self.agents.get(&agent).map(|agent| agent.owner);
+        let owner = self.agents.row(agent).map(|agent| agent.owner);
         let all = owner.and_then(|owner| self.owner_failures.get(&owner)).copied().unwrap_or(0);
         all.saturating_sub(self.failures_of(agent))
     }
 
     /// Failures of this agent that count in the hub's own ranking.
     pub(super) fn failures_of(&self, agent: AgentId) -> u64 {
-        self.agent_states
-            .get(&agent)
-            .map_or(0, |agent_state| agent_state.ranking_standing().failures)
+        self.agents.state(agent).map_or(0, |agent_state| agent_state.ranking_standing().failures)
     }
 
     /// Agents that rank higher in the hub's own ranking than by their published score, in order.
@@ -30,11 +28,12 @@ impl World {
     }
 
     pub(super) fn put_agent_state(&mut self, agent_state: Arc<AgentState>) {
-        match agent_state.ranking_standing().score > agent_state.standing.score {
-            true => self.underrated.insert(agent_state.agent),
-            false => self.underrated.remove(&agent_state.agent),
-        };
-        self.agent_states.insert(agent_state.agent, agent_state);
+        if agent_state.ranking_standing().score > agent_state.standing.score {
+            self.underrated.insert(agent_state.agent);
+        } else {
+            self.underrated.remove(&agent_state.agent);
+        }
+        self.agents.set_state(agent_state);
     }
 
     /// Updates an owner's sum when the failures of one of its agents change.

@@ -248,11 +248,11 @@ fn skills_and_prices_of_those_who_left_are_forgotten() {
         scene.world.skills.online_names().map(str::to_owned).collect::<BTreeSet<String>>()
     };
     assert_eq!(names(&scene), BTreeSet::from(["dig".to_owned(), "sum".to_owned()]));
-    assert_eq!(scene.world.skills.prices("sum"), [(credits("0.10"), 2)]);
+    assert!(scene.world.skills.prices("sum").eq([(credits("0.10"), 2)]));
     scene.remove(ada);
     assert_eq!(names(&scene), BTreeSet::from(["sum".to_owned()]));
-    assert_eq!(scene.world.skills.prices("sum"), [(credits("0.10"), 1)]);
-    assert_eq!(scene.world.skills.prices("dig"), []);
+    assert!(scene.world.skills.prices("sum").eq([(credits("0.10"), 1)]));
+    assert_eq!(scene.world.skills.prices("dig").next(), None);
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn what_is_over_leaves_nothing_behind_in_memory() {
     assert!(
         world.assigned_jobs.is_empty()
             && world.requested_jobs.is_empty()
-            && world.queued_jobs.is_empty()
+            && world.waiting.is_empty()
     );
     assert!(world.inviting_jobs.is_empty());
     assert!(world.timers.is_empty() && world.cold_rows.jobs.is_empty());

@@ -1,6 +1,7 @@
 //! Owners, agents, agent states, aliases and keys, which fit in memory as they do in a hub.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use rialto_core::agent::key::{Holder, Key};
 use rialto_core::agent::{Agent, AgentState};
@@ -100,7 +101,7 @@ fn check_keys(rows: &mut TableReader<'_>, people: &Registrations) -> Result<Chec
 
 fn check_aliases(rows: &mut TableReader<'_>, people: &Registrations) -> Result<Check, StoreError> {
     let mut check = Check::new("aliases");
-    let mut names: HashMap<(Protocol, String), AgentId> = HashMap::new();
+    let mut names: HashMap<(Protocol, Arc<str>), AgentId> = HashMap::new();
     let ids = Some(IdRule::Contiguous(rows.next.alias.0));
     rows.for_each(
         "aliases",
@@ -119,7 +120,7 @@ fn check_aliases(rows: &mut TableReader<'_>, people: &Registrations) -> Result<C
         },
     )?;
     for (id, person) in &people.agents {
-        let own = names.get(&(person.home, person.native.clone()));
+        let own = names.get(&(person.home, Arc::from(person.native.as_str())));
         check.require(own == Some(id), || {
             format!("the native name of agent {id} does not resolve to it")
         });

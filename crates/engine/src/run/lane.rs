@@ -22,10 +22,11 @@ use rialto_core::idempotency::{self, Idempotency, Receipt, SavedAnswer};
 use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 use super::event_log;
 use super::log_thread::{Appended, LogThread};
+use super::reply::{self, LaneResult, ReplySender};
 use super::timers::Timers;
 use super::{CommandRequest, Failure, Inner, LaneMessage, LaneReply};
 use crate::store::log::Place;
@@ -37,8 +38,6 @@ const BATCH_MAX: usize = 1_024;
 const EXPIRED_PER_BATCH_MAX: usize = 2 * BATCH_MAX;
 /// Rounds of loading for claims that lead to rows: more than any chain of references needs.
 const LOAD_ROUNDS_MAX: usize = 4;
-
-type Reply = oneshot::Sender<Result<LaneReply, Failure>>;
 
 /// What the thread owns.
 pub struct Lane {
@@ -73,7 +72,7 @@ pub struct Batch {
     now: Timestamp,
     pub(super) changes: Changes,
     pub(super) expired: ExpiredRows,
-    replies: Vec<(Reply, Result<LaneReply, Failure>)>,
+    replies: Vec<(ReplySender, LaneResult)>,
     last_seen: Vec<(AgentId, Timestamp)>,
     presented: Vec<(AgentId, u64)>,
     messages: usize,
@@ -207,7 +206,7 @@ impl Lane {
         }
     }
 
-    /// Waits for the log thread, publishes what it appended, and hands it the next batch.
+    /// Waits for the log thread and publishes what it appended.
     pub fn finish_append(&mut self) {
         let Some(log) = &mut self.log_thread else { return };
         let Some(Appended { batch, result, took }) = log.wait() else {
@@ -217,17 +216,9 @@ impl Lane {
         };
         self.inner.metrics.commits.observe_duration(took);
         match result {
-            Ok(place) => {
-                // The log is kept busy first.
-                if self.batch.as_ref().is_some_and(|next| !next.changes.is_empty())
-                    && self.check_store().is_ok()
-                    && let Some(next) = self.close_batch()
-                    && let Some(log) = &mut self.log_thread
-                {
-                    log.append(next);
-                }
-                self.publish(batch, Some(place));
-            }
+            // The next batch first takes what is queued by now: fewer and larger batches cost less
+            // than a log that is never idle gains.
+            Ok(place) => self.publish(batch, Some(place)),
             // What was decided on top of a batch that failed goes with it.
             Err(error) => {
                 let decided = std::iter::once(batch).chain(self.batch.take()).collect();
@@ -468,9 +459,7 @@ impl Lane {
         self.publish_next_due(now);
         self.is_idle = replies.is_empty();
         self.is_stopped |= stop;
-        for (reply, result) in replies {
-            let _ = reply.send(result);
-        }
+        reply::deliver(replies);
         self.inner.watchers.publish(&changes);
         self.inner.notifier.notify(&changes);
     }
@@ -484,9 +473,8 @@ impl Lane {
         }
         for batch in batches {
             self.is_stopped |= batch.stop;
-            for (reply, _) in batch.replies {
-                let _ = reply.send(Err(failure.clone()));
-            }
+            let replies = batch.replies.into_iter();
+            reply::deliver(replies.map(|(reply, _)| (reply, Err(failure.clone()))));
         }
     }
 

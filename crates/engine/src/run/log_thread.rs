@@ -26,7 +26,7 @@ pub struct Appended {
 pub struct LogThread {
     batches: Option<SyncSender<Batch>>,
     results: Receiver<Appended>,
-    /// Set once the result is there, so that the lane can look for it cheaply.
+    /// Set just before the result is sent, so that the lane can look for it cheaply.
     has_result: Arc<AtomicBool>,
     is_busy: bool,
     thread: Option<JoinHandle<()>>,
@@ -46,10 +46,12 @@ impl LogThread {
             while let Ok(batch) = queue.recv() {
                 let began = Instant::now();
                 let result = log.lock().append(&batch.changes, &batch.expired);
+                // Before the result: the lane clears it after it took the result, and a mark that
+                // came later would let it wait for a batch that does not exist.
+                finished.store(true, Ordering::Release);
                 if sender.send(Appended { batch, result, took: began.elapsed() }).is_err() {
                     return;
                 }
-                finished.store(true, Ordering::Release);
                 // With a full queue the lane is awake.
                 if let Some(lane) = lane.upgrade() {
                     let _ = lane.try_send(LaneMessage::Appended);
@@ -69,7 +71,7 @@ impl LogThread {
         self.is_busy
     }
 
-    /// Whether a result is waiting.
+    /// Whether a result is there, or comes at once.
     pub fn has_result(&self) -> bool {
         self.has_result.load(Ordering::Acquire)
     }

@@ -12,6 +12,7 @@ mod live_inboxes;
 mod log_thread;
 mod notifier;
 mod reader_pool;
+mod reply;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -33,19 +34,21 @@ use rialto_core::idempotency::{self, IdempotencyRecord, Principal, Receipt, Save
 use rialto_core::refusal::Refusal;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::World;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::random::RandomSource;
 use crate::secret::HubSecret;
-use crate::store::{PageQuery, Reader, Row, RowKey, StoreError};
+use crate::store::{PageQuery, Reader, RecentRows, Row, RowKey, StoreError};
 pub use history::{HistoryPage, JobRole, LoggedReport};
 use inboxes::SeekPoints;
 pub use live_inboxes::InboxSubscription;
 use live_inboxes::LiveInboxes;
 use notifier::Notifier;
 use reader_pool::ReaderPool;
+use reply::ReplySender;
+pub use reply::receive_replies;
 #[cfg(any(test, feature = "testkit"))]
 pub use start::ManualLane;
 pub use start::{EngineParts, RunningEngine};
@@ -88,7 +91,7 @@ pub struct RunResult {
 /// One command on its way to the lane.
 struct CommandRequest {
     envelope: Envelope,
-    reply: oneshot::Sender<Result<LaneReply, Failure>>,
+    reply: ReplySender,
 }
 
 enum LaneMessage {
@@ -117,6 +120,7 @@ pub struct Engine {
 struct Inner {
     world: RwLock<World>,
     readers: Arc<ReaderPool>,
+    recent_rows: Option<Arc<dyn RecentRows>>,
     notifier: Notifier,
     live_inboxes: LiveInboxes,
     watchers: Watchers,
@@ -165,7 +169,7 @@ impl Engine {
 
     /// The same for an envelope.
     pub async fn run_envelope(&self, envelope: Envelope) -> Result<RunResult, Failure> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = reply::channel();
         let request = Box::new(CommandRequest { envelope, reply });
         self.lane.send(LaneMessage::Run(request)).await.map_err(|_| Failure::Unavailable)?;
         match answer.await.map_err(|_| Failure::Unavailable)?? {
@@ -263,8 +267,8 @@ impl Engine {
         if known.is_some_and(|seen| now.since(seen) < SEEN_MERGE_WINDOW) || !self.is_writable() {
             return;
         }
-        // A queued job may be waiting for this agent. Finding that out takes a command.
-        if known.is_none() && self.with_world(|world| world.queued_jobs().next().is_some()) {
+        // A queued job may be waiting for this agent. Assigning it takes a command.
+        if known.is_none() && self.with_world(|world| world.has_jobs_to_dispatch(agent)) {
             return self.spawn_return(agent);
         }
         self.inner.last_seen.lock().insert(agent, now);
@@ -304,6 +308,9 @@ impl Engine {
 
     /// One stored row.
     pub async fn load_row(&self, key: RowKey) -> Result<Option<Row>, Failure> {
+        if let Some(row) = self.inner.recent_rows.as_ref().and_then(|rows| rows.get(key)) {
+            return Ok(row);
+        }
         self.read_store(move |reader| reader.load(key)).await
     }
 

@@ -80,6 +80,7 @@ pub(crate) fn assemble(setup: EngineParts) -> Result<AssembledEngine, StoreError
     let inner = Arc::new(Inner {
         world: RwLock::new(world.clone()),
         readers: ReaderPool::new(readers?),
+        recent_rows: store.recent_rows(),
         notifier: Notifier::new(EventId(world.next.event.0.saturating_sub(1))),
         live_inboxes: LiveInboxes::default(),
         watchers: Default::default(),

@@ -134,6 +134,11 @@ pub trait Store: Send {
     /// One row, as of the last published batch.
     fn load(&mut self, key: RowKey) -> Result<Option<Row>, StoreError>;
 
+    /// The rows that can be read without waiting, if there are any.
+    fn recent_rows(&self) -> Option<Arc<dyn RecentRows>> {
+        None
+    }
+
     /// Begins work that can wait until the lane is idle.
     fn run_maintenance(&mut self) -> Result<(), StoreError> {
         Ok(())
@@ -170,6 +175,12 @@ pub trait BatchLog: Send {
     /// Appends a batch and returns once it is on disk. The next batch may be appended only after
     /// this one succeeded.
     fn append(&mut self, changes: &Changes, expired: &ExpiredRows) -> Result<Place, StoreError>;
+}
+
+/// Rows that a store has in memory.
+pub trait RecentRows: Send + Sync {
+    /// The row, or `Some(None)` if it was removed, or `None` if it is not in memory.
+    fn get(&self, key: RowKey) -> Option<Option<Row>>;
 }
 
 /// The reading side: committed rows only.

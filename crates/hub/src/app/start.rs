@@ -28,7 +28,7 @@ use tokio::net::TcpListener;
 use super::callers::{SignerLimits, principals};
 use super::{apis, probes};
 use crate::config::{Backend, Config, Limit, LoadedConfig};
-use crate::edge::{self, Dispatcher, HostPolicy, OperationClash, RateLimits};
+use crate::edge::{self, ConnectionThreads, Dispatcher, HostPolicy, OperationClash, RateLimits};
 use crate::shutdown::Shutdown;
 use crate::telemetry::{self, Metrics};
 
@@ -59,6 +59,8 @@ pub enum StartError {
     Egress(#[from] EgressError),
     #[error("cannot listen on {address}: {error}{}", free_port_hint(*address, error))]
     Listen { address: SocketAddr, error: io::Error },
+    #[error("cannot start the threads that serve connections: {0}")]
+    Threads(io::Error),
     #[error("RIALTO_OPERATOR_KEY is not an operator key; expected `ro_` followed by 48 hex digits")]
     OperatorKey,
     #[error(
@@ -95,7 +97,8 @@ pub struct Hub {
     pub engine: Engine,
     limits: Arc<RateLimits>,
     lane: JoinHandle<()>,
-    server_task: tokio::task::JoinHandle<()>,
+    /// Returns the threads that served the connections.
+    server_task: tokio::task::JoinHandle<ConnectionThreads>,
     delivery_task: tokio::task::JoinHandle<()>,
 }
 
@@ -160,8 +163,9 @@ impl Hub {
             return Err(why);
         }
         tracing::info!("hub stopping");
-        // Waits for running requests, up to the edge's own grace period.
-        let _ = self.server_task.await;
+        // Waits for running requests, up to the edge's own grace period. What they started may go on
+        // until the lane has stopped.
+        let _threads = self.server_task.await;
         self.delivery_task.abort();
         self.engine.stop().await;
         let _ = tokio::task::spawn_blocking(move || self.lane.join()).await;
@@ -320,7 +324,7 @@ fn serve(
     listener: TcpListener,
     bound: SocketAddr,
     shutdown: Shutdown,
-) -> Result<tokio::task::JoinHandle<()>, OperationClash> {
+) -> Result<tokio::task::JoinHandle<ConnectionThreads>, StartError> {
     let counted = context.engine.clone();
     let counting = telemetry::EngineCollector(context.engine.clone());
     let process = telemetry::ProcessCollector::default();
@@ -340,8 +344,10 @@ fn serve(
         body_rate_limits: edge::BodyRateLimits::from(&config.http),
     };
     let (dispatcher, settings) = (Arc::new(dispatcher), edge::Settings::from(&config.http));
+    let threads = ConnectionThreads::start().map_err(StartError::Threads)?;
     Ok(tokio::spawn(async move {
-        edge::serve(listener, dispatcher, settings, &metrics, shutdown).await;
+        edge::serve(listener, &threads, dispatcher, settings, &metrics, shutdown).await;
+        threads
     }))
 }
 

@@ -17,6 +17,7 @@ use super::overload::OverloadResponder;
 use super::peer::Peer;
 use super::settings::Settings;
 use super::slots::ConnectionSlots;
+use super::threads::ConnectionThreads;
 use crate::shutdown::Shutdown;
 use crate::telemetry::Metrics;
 
@@ -43,16 +44,17 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Serves until `shutdown`, then waits for running requests up to the grace period and drops the
-/// rest. Every request carries `ConnectInfo<SocketAddr>`.
+/// Serves on `threads` until `shutdown`, then waits for running requests up to the grace period and
+/// drops the rest. Every request carries `ConnectInfo<SocketAddr>`.
 pub async fn serve(
     listener: TcpListener,
+    threads: &ConnectionThreads,
     dispatcher: Arc<Dispatcher>,
     settings: Settings,
     metrics: &Metrics,
     shutdown: Shutdown,
 ) {
-    run_accept_loop(listener, dispatcher, settings, metrics, shutdown).await;
+    run_accept_loop(listener, threads, dispatcher, settings, metrics, shutdown).await;
 }
 
 /// Source of connections; a test has one that fails.
@@ -68,6 +70,7 @@ impl Listener for TcpListener {
 
 pub(super) async fn run_accept_loop(
     door: impl Listener,
+    threads: &ConnectionThreads,
     dispatcher: Arc<Dispatcher>,
     settings: Settings,
     metrics: &Metrics,
@@ -114,8 +117,11 @@ pub(super) async fn run_accept_loop(
             Some((slot, counter)) => {
                 // Without it a small response waits for the peer's ACK of the previous one.
                 let _ = stream.set_nodelay(true);
-                let counter = Arc::clone(counter);
-                tokio::spawn(serve_connection(counter, stream, address, slot, stopping.clone()));
+                let (counter, stopping) = (Arc::clone(counter), stopping.clone());
+                // A socket belongs to the runtime that waits for it.
+                if let Ok(stream) = stream.into_std() {
+                    threads.serve(serve_connection(counter, stream, address, slot, stopping));
+                }
             }
         }
     }

@@ -1,14 +1,13 @@
 //! Serves one connection from accept to close.
 
 use std::convert::Infallible;
-use std::future::{poll_fn, ready};
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
 use axum::extract::ConnectInfo;
-use futures_util::future::Either;
 use http::{HeaderValue, Request, StatusCode, Uri, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -71,11 +70,12 @@ impl ConnectionServer {
 /// afterwards.
 pub async fn serve_connection(
     counter: Arc<ConnectionServer>,
-    stream: TcpStream,
+    stream: std::net::TcpStream,
     peer: SocketAddr,
     slot: ConnectionSlot,
     mut stop: watch::Receiver<bool>,
 ) {
+    let Ok(stream) = TcpStream::from_std(stream) else { return };
     let connection_state = Arc::new(ConnectionState::default());
     let line = TokioIo::new(ConnectionSocket::new(stream, Arc::clone(&connection_state), slot));
     let service = service_fn(|request| answer_request(&counter, request, peer, &connection_state));
@@ -134,14 +134,18 @@ fn answer_request(
     let waits = request.headers().contains_key(header::EXPECT);
     let request =
         request.map(|body| RequestBody::new(body, Arc::clone(connection_state), unread.clone()));
-    let response = if !counter.accepts_request(&request) {
-        Either::Left(ready(dispatcher.refuse_non_health(&request)))
-    } else {
-        Either::Right(dispatcher.clone().serve(request))
-    };
-    let connection_state = Arc::clone(connection_state);
+    let accepted = counter.accepts_request(&request);
+    let (dispatcher, connection_state) = (Arc::clone(dispatcher), Arc::clone(connection_state));
     async move {
-        let (mut head, body) = response.await.into_parts();
+        let response = if accepted {
+            dispatcher.serve(request).await
+        } else {
+            let refusal = dispatcher.refuse_non_health(&request);
+            // Its body counts as unread from here on.
+            drop(request);
+            refusal
+        };
+        let (mut head, body) = response.into_parts();
         let given_up =
             matches!(head.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT);
         // Tells the client that the connection closes; otherwise it would send its next request on

@@ -5,7 +5,9 @@
 //! the limits, the label of metrics and the format of errors, and then its handler is called.
 
 use std::any::Any;
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
@@ -16,7 +18,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, header};
 use hyper::body::Body as HttpBody;
 use rialto_protocols::adapter::{Api, EdgeError, RateClass, RowsRead};
-use tracing::{Instrument, Span, error, error_span, field};
+use tracing::error;
 
 use super::bodies::RequestBody;
 use super::body_rate::BodyRateLimits;
@@ -30,7 +32,7 @@ use super::read_rate::ReadCost;
 use super::request_id::{self, IdSource, RequestId};
 use super::trace::TraceParent;
 use super::wrong_keys::CredentialSender;
-use crate::telemetry::{CompletedRequest, MethodLabel, Metrics, RouteLabel};
+use crate::telemetry::{CompletedRequest, MethodLabel, Metrics, RequestScope, RouteSeries};
 
 /// Finds the principal of a valid credential. Every spelling of a key, and every key of an agent,
 /// gives the same principal.
@@ -51,11 +53,11 @@ pub struct Dispatcher {
 }
 
 /// What is known about a request when its response is ready.
-struct RequestInfo {
+struct RequestInfo<'t> {
     began: Instant,
     id: RequestId,
     method: Method,
-    route: RouteLabel,
+    route: &'t RouteSeries,
     /// Whether every page may read the response.
     open_to_any_page: bool,
     /// The methods that the path has, if it does not have that of the request.
@@ -64,7 +66,7 @@ struct RequestInfo {
 
 impl Dispatcher {
     /// Answers a request.
-    pub async fn serve(self: Arc<Self>, request: Request<RequestBody>) -> Response<Body> {
+    pub async fn serve(&self, request: Request<RequestBody>) -> Response<Body> {
         let began = Instant::now();
         let (mut parts, body) = request.into_parts();
         let route = self.operations.find(&parts.method, parts.uri.path());
@@ -73,7 +75,7 @@ impl Dispatcher {
             began,
             id: RequestId::from_headers(&parts.headers, &self.request_ids),
             method: parts.method.clone(),
-            route: RouteLabel::from(route.template()),
+            route: route.series(),
             open_to_any_page: self.is_open_to_any_page(&parts, class.origins),
             allow: route.allow(),
         };
@@ -87,20 +89,23 @@ impl Dispatcher {
             return self.finish_response(info, refusal);
         }
         let (sender, api) = (CredentialSender::of(&parts), &**route.api);
-        let span = span(&mut parts, &info.id);
+        let mut scope = request_scope(&mut parts, &info.id);
         let body = if body.is_end_stream() {
             Body::empty()
         } else {
             Body::new(LimitedBody::new(body, class.body_limit, self.body_rate_limits))
         };
         let mut rate = class.rate;
-        let answer = self.call_operation(route, caller, &mut rate, parts, body);
-        let answer = AssertUnwindSafe(answer).catch_unwind().instrument(span).await;
+        let answer = {
+            let answer = self.call_operation(route, caller, &mut rate, parts, body);
+            let mut answer = pin!(AssertUnwindSafe(answer).catch_unwind());
+            poll_fn(|context| scope.during(|| answer.as_mut().poll(context))).await
+        };
         let response = answer.unwrap_or_else(|panic| {
             error!(request_id = %info.id, what = panic_text(&panic), "handler panicked");
             error_response(api, EdgeError::Internal)
         });
-        let response = self.count_refused_key(sender, api, &info.route, response);
+        let response = self.count_refused_key(sender, api, info.route, response);
         if rate == Some(RateClass::Read) {
             self.limits.charge_read(caller, read_cost(&response));
         }
@@ -126,7 +131,7 @@ impl Dispatcher {
                 return error_response(&*operation.api, error);
             }
         }
-        operation.api.call(operation.clone(), request).await
+        operation.api.call(operation, request).await
     }
 
     /// The response on a health-only connection to any other request.
@@ -136,14 +141,18 @@ impl Dispatcher {
             began: Instant::now(),
             id: RequestId::from_headers(request.headers(), &self.request_ids),
             method: request.method().clone(),
-            route: RouteLabel::from(None),
+            route: self.operations.no_route(),
             open_to_any_page: false,
             allow: None,
         };
         self.finish_response(info, error_response(&**route.api, EdgeError::Overloaded))
     }
 
-    fn finish_response(&self, info: RequestInfo, mut response: Response<Body>) -> Response<Body> {
+    fn finish_response(
+        &self,
+        info: RequestInfo<'_>,
+        mut response: Response<Body>,
+    ) -> Response<Body> {
         let RequestInfo { began, id, method, route, open_to_any_page, allow } = info;
         let completed = CompletedRequest {
             method: MethodLabel::from(&method),
@@ -155,7 +164,7 @@ impl Dispatcher {
         completed.log(id.as_str());
         let length = response.body().size_hint().exact();
         let headers = response.headers_mut();
-        headers.insert(request_id::HEADER, id.header_value());
+        headers.insert(request_id::HEADER, id.into_header_value());
         if open_to_any_page {
             cors::allow_any_origin(headers);
         }
@@ -188,16 +197,15 @@ fn read_cost(response: &Response<Body>) -> ReadCost {
     ReadCost { bytes, rows }
 }
 
-/// The span of all log lines of this request. It has level ERROR, so that it is present even if
-/// only errors are logged.
-fn span(parts: &mut Parts, id: &RequestId) -> Span {
-    let span = error_span!("request", request_id = %id, trace_id = field::Empty);
-    if let Some(parent) = TraceParent::from_headers(&parts.headers) {
-        span.record("trace_id", field::display(format_args!("{:032x}", parent.trace_id)));
-        parts.extensions.insert(parent);
+/// The request of all lines that its handler logs. Handlers find the id and the trace in the
+/// extensions.
+fn request_scope(parts: &mut Parts, id: &RequestId) -> RequestScope {
+    let trace = TraceParent::from_headers(&parts.headers);
+    if let Some(trace) = trace {
+        parts.extensions.insert(trace);
     }
     parts.extensions.insert(id.clone());
-    span
+    RequestScope::new(id.header_value(), trace.map(|trace| trace.trace_id))
 }
 
 fn panic_text(panic: &Box<dyn Any + Send>) -> &str {

@@ -5,7 +5,7 @@
 //! a path means and how its errors look.
 //!
 //! ```text
-//! accept → slots → connection (socket, bodies, connection_state, idle_timer)
+//! accept → slots → threads → connection (socket, bodies, connection_state, idle_timer)
 //!   → dispatcher (operation_table, checks, hosts, rate_limits, limited_body, body_rate) → handler
 //! ```
 
@@ -31,6 +31,7 @@ mod request_id;
 mod settings;
 mod slots;
 mod socket;
+mod threads;
 mod trace;
 mod wrong_keys;
 
@@ -45,4 +46,5 @@ pub use operation_table::{OperationClash, OperationTable, UnrecognizedBody};
 pub use rate_limits::{Principal, RateLimits};
 pub use request_id::{IdSource, RequestId};
 pub use settings::Settings;
+pub use threads::ConnectionThreads;
 pub use trace::TraceParent;

@@ -16,6 +16,8 @@ use rialto_protocols::adapter::request::{MatchedOperation, decode_path_param, re
 use rialto_protocols::adapter::{AllowedOrigins, EdgeError, RateClass};
 use rialto_protocols::kit::ijson;
 
+use crate::telemetry::RouteSeries;
+
 /// The response to a body that none of several operations recognizes, or more than one. Where the
 /// body is not JSON, the text says why.
 pub type UnrecognizedBody =
@@ -28,6 +30,8 @@ pub struct OperationTable {
     by_segment: HashMap<String, Arc<dyn Api>>,
     /// The API that answers all other paths.
     fallback: Arc<dyn Api>,
+    /// The series of requests for these.
+    no_route: RouteSeries,
     body_limit: usize,
     unrecognized: UnrecognizedBody,
 }
@@ -42,7 +46,7 @@ pub struct OperationClash {
 
 /// One path and its operations.
 struct PathEntry {
-    template: Arc<str>,
+    series: RouteSeries,
     by_method: Vec<(&'static str, Vec<Arc<ServedOperation>>)>,
     api: Arc<dyn Api>,
     allow: HeaderValue,
@@ -102,7 +106,8 @@ impl OperationTable {
         }
         let fallback = apis.iter().find(|api| api.handles_unknown_paths()).or(apis.first());
         let fallback = fallback.expect("there is at least one API").clone();
-        Ok(Self { paths, by_segment, fallback, body_limit, unrecognized })
+        let no_route = RouteSeries::new(None);
+        Ok(Self { paths, by_segment, fallback, no_route, body_limit, unrecognized })
     }
 
     /// What is served at a path. It is the only place where a path is matched.
@@ -117,6 +122,11 @@ impl OperationTable {
         let mut with_method = entry.by_method.iter().filter(|(known, _)| *known == method);
         let operations = with_method.next().map(|(_, all)| all.as_slice()).unwrap_or_default();
         Route { table: self, path: Some(entry), operations, api: &entry.api, path_params }
+    }
+
+    /// The series of paths without an operation.
+    pub fn no_route(&self) -> &RouteSeries {
+        &self.no_route
     }
 
     /// The path without superfluous slashes; `None` if there are none, or they count.
@@ -160,14 +170,14 @@ impl PathEntry {
         let with_head = |method| if method == "GET" { "GET,HEAD" } else { method };
         let allow: Vec<&str> = by_method.iter().map(|(method, _)| with_head(*method)).collect();
         let allow = HeaderValue::from_str(&allow.join(",")).expect("methods are valid text");
-        Ok(Self { template: Arc::from(path), by_method, api, allow })
+        Ok(Self { series: RouteSeries::new(Some(path)), by_method, api, allow })
     }
 }
 
-impl Route<'_> {
-    /// The template of the path, such as `/v1/agents/{id}`.
-    pub fn template(&self) -> Option<Arc<str>> {
-        self.path.map(|path| path.template.clone())
+impl<'t> Route<'t> {
+    /// The series that the request is counted in.
+    pub fn series(&self) -> &'t RouteSeries {
+        self.path.map_or(&self.table.no_route, |path| &path.series)
     }
 
     /// The value of `Allow`, where the path exists and not the method.
@@ -208,7 +218,7 @@ impl Route<'_> {
         self,
         mut parts: Parts,
         mut body: Body,
-    ) -> Result<(Arc<ServedOperation>, Request), Response> {
+    ) -> Result<(&'t Arc<ServedOperation>, Request), Response> {
         let operation = match self.operations {
             [] if self.path.is_none() => return Err(self.api.error_response(EdgeError::NotFound)),
             [] => return Err(self.api.error_response(EdgeError::MethodNotAllowed)),
@@ -230,7 +240,7 @@ impl Route<'_> {
                 operation
             }
         };
-        let (operation, path_params) = (operation.clone(), self.path_params);
+        let path_params = self.path_params;
         parts.extensions.insert(MatchedOperation { operation: operation.clone(), path_params });
         Ok((operation, Request::from_parts(parts, body)))
     }

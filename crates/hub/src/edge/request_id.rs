@@ -33,6 +33,10 @@ impl RequestId {
     pub fn header_value(&self) -> HeaderValue {
         self.0.clone()
     }
+
+    pub fn into_header_value(self) -> HeaderValue {
+        self.0
+    }
 }
 
 impl fmt::Display for RequestId {

@@ -14,7 +14,7 @@ use tracing::info;
 use super::checks::peer_of;
 use super::dispatcher::{Dispatcher, error_response};
 use super::peer::Peer;
-use crate::telemetry::RouteLabel;
+use crate::telemetry::RouteSeries;
 
 /// The sender of a request with a credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Dispatcher {
         &self,
         sender: Option<CredentialSender>,
         api: &dyn Api,
-        route: &RouteLabel,
+        route: &RouteSeries,
         response: Response<Body>,
     ) -> Response<Body> {
         let refused = response.status() == StatusCode::UNAUTHORIZED;

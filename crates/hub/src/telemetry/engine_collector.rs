@@ -32,6 +32,10 @@ impl Collector for EngineCollector {
         counters(&mut encoder, about, numbers.refusals())?;
         let ended = numbers.jobs_ended().into_iter().map(|(state, n)| (state.to_owned(), n));
         counters(&mut encoder, ("rialto_jobs_ended", "Jobs ended, by state", "state"), ended)?;
+        let about = "Rows that commits changed or added";
+        let rows =
+            encoder.encode_descriptor("rialto_rows_written", about, None, MetricType::Counter)?;
+        ConstCounter::new(numbers.rows.load(Relaxed)).encode(rows)?;
         let about = "Commands committed in one batch";
         histogram(&mut encoder, "rialto_batch_commands", about, &numbers.batches)?;
         let about = "Time to write and sync one batch";

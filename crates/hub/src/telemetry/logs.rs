@@ -9,6 +9,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
+use super::request_scope::{LineEnd, WithRequest};
 use crate::config::{Level, Log, LogFormat};
 
 /// The environment variable that replaces `log.level` with a filter, as in
@@ -107,12 +108,17 @@ where
     match form {
         LineFormat::Json => {
             let lines = lines.json().flatten_event(true).with_span_list(false);
+            let lines = lines.map_event_format(|lines| WithRequest { lines, end: LineEnd::Json });
             let lines = lines.with_filter_reloading();
             let handle = lines.reload_handle();
             (Box::new(lines.finish()), Box::new(move |filter| drop(handle.reload(filter))))
         }
         LineFormat::Text { colours } => {
-            let lines = lines.with_ansi(colours).with_filter_reloading();
+            let lines = lines.with_ansi(colours).map_event_format(|lines| {
+                let lines = lines.with_ansi(colours);
+                WithRequest { lines, end: LineEnd::Text }
+            });
+            let lines = lines.with_filter_reloading();
             let handle = lines.reload_handle();
             (Box::new(lines.finish()), Box::new(move |filter| drop(handle.reload(filter))))
         }
@@ -204,9 +210,11 @@ impl io::Write for LogCapture {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
     use tracing::{debug, info, info_span};
 
     use super::*;
+    use crate::telemetry::RequestScope;
 
     #[test]
     fn auto_is_text_only_on_a_terminal() {
@@ -219,8 +227,8 @@ mod tests {
     #[test]
     fn json_lines_carry_fields_and_the_request_they_belong_to() {
         let (page, _open) = LogCapture::json("info");
-        let _request = info_span!("request", request_id = "r-1").entered();
-        info!(attempt = 2, text = "two\nlines", "retried");
+        let mut request = RequestScope::new(HeaderValue::from_static("r-1"), None);
+        request.during(|| info!(attempt = 2, text = "two\nlines", "retried"));
         let text = page.text();
         for part in [
             "\"level\":\"INFO\"",
@@ -232,6 +240,41 @@ mod tests {
             assert!(text.contains(part), "{part} is not in {text}");
         }
         assert_eq!(text.lines().count(), 1);
+        let line: serde_json::Value = serde_json::from_str(&text).expect("a line is JSON");
+        assert_eq!(line["span"]["request_id"], "r-1");
+    }
+
+    #[test]
+    fn a_line_belongs_to_the_request_that_is_worked_on() {
+        for form in [LineFormat::Json, LineFormat::Text { colours: false }] {
+            let (page, _open) = LogCapture::start(form, "info");
+            let quoted = HeaderValue::from_static(r#"a"b\c"#);
+            let mut outer = RequestScope::new(quoted, Some(0xab));
+            let mut inner = RequestScope::new(HeaderValue::from_static("r-2"), None);
+            outer.during(|| {
+                inner.during(|| info!("inside"));
+                info!("around");
+                info_span!("connecting", to = "peer").in_scope(|| info!("in a span"));
+            });
+            info!("after");
+            outer.during(|| info!("again"));
+            let text = page.text();
+            let lines: Vec<&str> = text.lines().collect();
+            let (id, trace) = match form {
+                LineFormat::Json => {
+                    (r#""a\"b\\c""#, r#""trace_id":"000000000000000000000000000000ab""#)
+                }
+                LineFormat::Text { .. } => {
+                    (r#"request_id=a"b\c"#, "trace_id=000000000000000000000000000000ab")
+                }
+            };
+            assert!(lines[0].contains("r-2") && !lines[0].contains("trace_id"), "{text}");
+            assert!(lines[1].contains(id) && lines[1].contains(trace), "{text}");
+            assert!(lines[2].contains("peer") && !lines[2].contains("request_id"), "{text}");
+            assert!(!lines[3].contains("request_id"), "{text}");
+            assert!(lines[4].contains(id) && lines[4].contains(trace), "{text}");
+            assert_eq!(lines.len(), 5, "{text}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use http::StatusCode;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
     DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder, text,
@@ -15,7 +16,7 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry as MetricSet;
 
-use super::request::{CompletedRequest, MethodLabel, RouteLabel};
+use super::request::{CompletedRequest, MethodLabel, RequestSeries, RouteLabel};
 
 /// The content type of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -88,15 +89,22 @@ impl Metrics {
     }
 
     /// Counts one completed request.
-    pub fn record(&self, answered: &CompletedRequest) {
-        let CompletedRequest { method, route, status, took } = answered;
-        let timed = DurationLabels { method: *method, route: route.clone() };
-        self.0.durations.get_or_create(&timed).observe(took.as_secs_f64());
-        let DurationLabels { method, route } = timed;
-        self.0
-            .requests
-            .get_or_create(&RequestLabels { method, route, status: status.as_u16() })
-            .inc();
+    pub fn record(&self, completed: &CompletedRequest<'_>) {
+        let CompletedRequest { method, route, status, took } = *completed;
+        let create = || self.series(method, route.label(), status);
+        route.with_series((method, status), create, |series| {
+            series.duration.observe(took.as_secs_f64());
+            series.count.inc();
+        });
+    }
+
+    fn series(&self, method: MethodLabel, route: &RouteLabel, status: StatusCode) -> RequestSeries {
+        let labels = DurationLabels { method, route: route.clone() };
+        let duration = self.0.durations.get_or_create(&labels).clone();
+        let DurationLabels { method, route } = labels;
+        let labels = RequestLabels { method, route, status: status.as_u16() };
+        let count = self.0.requests.get_or_create(&labels).clone();
+        RequestSeries { method, status, duration, count }
     }
 
     /// The number of open connections; the edge updates it.
@@ -173,31 +181,33 @@ fn to_prometheus_text(open: &str) -> String {
 mod tests {
     use std::time::Duration;
 
-    use http::{Method, StatusCode};
+    use http::Method;
 
     use super::*;
+    use crate::telemetry::RouteSeries;
 
-    fn answered() -> CompletedRequest {
-        CompletedRequest {
-            method: MethodLabel::from(&Method::GET),
-            route: RouteLabel::from(None),
-            status: StatusCode::OK,
-            took: Duration::from_millis(3),
-        }
+    fn completed(route: &RouteSeries, status: StatusCode) -> CompletedRequest<'_> {
+        let (method, took) = (MethodLabel::from(&Method::GET), Duration::from_millis(3));
+        CompletedRequest { method, route, status, took }
     }
 
     #[test]
     fn an_answered_request_is_counted_and_timed() {
         let metrics = Metrics::new(Vec::new);
-        metrics.record(&answered());
-        metrics.record(&answered());
+        let (unknown, jobs) = (RouteSeries::new(None), RouteSeries::new(Some("/jobs")));
+        metrics.record(&completed(&unknown, StatusCode::OK));
+        metrics.record(&completed(&unknown, StatusCode::OK));
+        metrics.record(&completed(&unknown, StatusCode::NOT_FOUND));
+        metrics.record(&completed(&jobs, StatusCode::OK));
         metrics.connection_gauge().inc();
         let text = metrics.encode();
         for line in [
             "# TYPE rialto_http_requests_total counter",
             "rialto_http_requests_total{method=\"GET\",route=\"none\",status=\"200\"} 2",
             "# TYPE rialto_http_request_duration_seconds histogram",
-            "rialto_http_request_duration_seconds_count{method=\"GET\",route=\"none\"} 2",
+            "rialto_http_requests_total{method=\"GET\",route=\"none\",status=\"404\"} 1",
+            "rialto_http_requests_total{method=\"GET\",route=\"/jobs\",status=\"200\"} 1",
+            "rialto_http_request_duration_seconds_count{method=\"GET\",route=\"none\"} 3",
             "rialto_http_connections 1",
             concat!("rialto_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
         ] {

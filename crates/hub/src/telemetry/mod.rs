@@ -8,6 +8,7 @@ mod logs;
 mod metrics;
 mod process;
 mod request;
+mod request_scope;
 
 pub use engine_collector::EngineCollector;
 pub use logs::{FILTER_VARIABLE, LogFilterError, set_log_level, start_logging};
@@ -15,4 +16,5 @@ pub use logs::{FILTER_VARIABLE, LogFilterError, set_log_level, start_logging};
 pub(crate) use logs::{LogCapture, keep_callsites_enabled};
 pub use metrics::{CONTENT_TYPE, Metrics, ScrapedValue};
 pub use process::ProcessCollector;
-pub use request::{CompletedRequest, MethodLabel, RouteLabel};
+pub use request::{CompletedRequest, MethodLabel, RouteSeries};
+pub use request_scope::RequestScope;

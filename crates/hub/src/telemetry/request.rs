@@ -1,11 +1,13 @@
 //! One completed request, as it is logged and counted.
 
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
+use parking_lot::RwLock;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::histogram::Histogram;
 use tracing::{debug, info};
 
 /// The label for every path without a route, so that callers cannot invent label values.
@@ -14,10 +16,10 @@ const ROUTE_NONE: &str = "none";
 const VERB_OTHER: &str = "OTHER";
 
 /// A request and the result of its response.
-#[derive(Clone, Debug)]
-pub struct CompletedRequest {
+#[derive(Clone, Copy)]
+pub struct CompletedRequest<'r> {
     pub method: MethodLabel,
-    pub route: RouteLabel,
+    pub route: &'r RouteSeries,
     pub status: StatusCode,
     /// Until the response head was ready; a stream goes on long after that.
     pub took: Duration,
@@ -28,10 +30,26 @@ pub struct CompletedRequest {
 pub struct MethodLabel(&'static str);
 
 /// The path template of an operation, such as `/v1/agents/{id}`.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct RouteLabel(Option<Arc<str>>);
 
-impl CompletedRequest {
+/// A route, and the series that its requests are counted in. A series is looked up by its labels
+/// once, and not at every request.
+pub struct RouteSeries {
+    label: RouteLabel,
+    /// As many as there are methods and statuses.
+    known: RwLock<Vec<RequestSeries>>,
+}
+
+/// The series of the requests with one method, route and status.
+pub struct RequestSeries {
+    pub method: MethodLabel,
+    pub status: StatusCode,
+    pub duration: Histogram,
+    pub count: Counter,
+}
+
+impl CompletedRequest<'_> {
     /// Writes the access log line. Log lines cost more than most requests, so at the default level
     /// only server errors are written; `RIALTO_LOG=info,rialto::access=debug` writes all.
     pub fn log(&self, request_id: &str) {
@@ -65,9 +83,39 @@ impl RouteLabel {
     }
 }
 
-impl From<Option<Arc<str>>> for RouteLabel {
-    fn from(template: Option<Arc<str>>) -> Self {
-        Self(template)
+impl RouteSeries {
+    /// The route with this template; without one, that of all paths that have none.
+    pub fn new(template: Option<&str>) -> Self {
+        Self { label: RouteLabel(template.map(Arc::from)), known: RwLock::default() }
+    }
+
+    pub fn as_str(&self) -> &str {
+        self.label.as_str()
+    }
+
+    pub fn label(&self) -> &RouteLabel {
+        &self.label
+    }
+
+    /// Uses the series of a method and status, which is created the first time.
+    pub fn with_series<T>(
+        &self,
+        (method, status): (MethodLabel, StatusCode),
+        create: impl FnOnce() -> RequestSeries,
+        record: impl FnOnce(&RequestSeries) -> T,
+    ) -> T {
+        let same = |known: &&RequestSeries| known.status == status && known.method == method;
+        if let Some(series) = self.known.read().iter().find(same) {
+            return record(series);
+        }
+        let series = create();
+        let recorded = record(&series);
+        let mut known = self.known.write();
+        // Another thread may have been faster; both have the same series.
+        if !known.iter().any(|known| same(&known)) {
+            known.push(series);
+        }
+        recorded
     }
 }
 
@@ -82,12 +130,6 @@ impl Eq for RouteLabel {}
 impl Hash for RouteLabel {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_str().hash(state);
-    }
-}
-
-impl fmt::Debug for RouteLabel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_str().fmt(f)
     }
 }
 

@@ -60,9 +60,9 @@ impl Api for V1Api {
         Some(Problem::not_found().into_response())
     }
 
-    fn call(&self, operation: Arc<ServedOperation>, mut request: Request) -> ResponseFuture {
+    fn call(&self, operation: &Arc<ServedOperation>, mut request: Request) -> ResponseFuture {
         request.extensions_mut().insert(self.instances.clone());
-        let responses = V1Responses(self.context.clone());
+        let (responses, operation) = (V1Responses(self.context.clone()), operation.clone());
         Box::pin(async move {
             let id = request.extensions().get::<RequestId>().cloned();
             let answer = call(&responses, &operation, request).await;

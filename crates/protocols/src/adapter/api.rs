@@ -49,11 +49,11 @@ pub trait Api: Send + Sync {
     }
 
     /// Calls the operation, at most once per idempotency key.
-    fn call(&self, operation: Arc<ServedOperation>, request: Request) -> ResponseFuture {
+    fn call(&self, operation: &Arc<ServedOperation>, request: Request) -> ResponseFuture {
         if operation.info.takes_idempotency_key
             && request.headers().contains_key(idempotency::HEADER)
         {
-            Box::pin(idempotency::call_with_key(operation, request))
+            Box::pin(idempotency::call_with_key(operation.clone(), request))
         } else {
             operation.call_handler(request)
         }

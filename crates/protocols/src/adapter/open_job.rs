@@ -75,7 +75,6 @@ pub async fn open_job(
     idempotency: Option<Idempotency>,
 ) -> Result<Arc<Job>, Failure> {
     let ids = context.engine.random();
-    let (uuid, id) = (ids.new_uuid(), ids.new_uuid());
     let (skill_names, input) = ([request.skill.as_str()], request.input.as_str());
     let check = InputCheck { origin, skill_names: &skill_names, agent: request.worker, input };
     let unfit_agents = input_check::find_unfit_agents(context, &check).await;
@@ -88,9 +87,9 @@ pub async fn open_job(
     // A worker named in a path counts like one in the body.
     let worker = request.worker.map_or(0, |worker| worker.0).to_be_bytes();
     let command = Command::OpenJob(Box::new(OpenJob {
-        uuid,
+        uuid: ids.new_uuid(),
         origin,
-        foreign_id: request.id.unwrap_or(id).to_string(),
+        foreign_id: request.id.unwrap_or_else(|| ids.new_uuid()).to_string(),
         content: Digest::of(&[&request.content.0, &worker]),
         requester: request.requester,
         skill: request.skill,

@@ -72,7 +72,7 @@ pub fn notice_envelope<'n>(
         message_id: &id,
         message_sender: sender,
         received_at: notice.at,
-        sha256: signed.sha256,
+        sha256: signed.sha256(),
     };
     let receipt = signed_receipt(context, &receipt, to);
     Some(OutgoingEnvelope { envelope: signed.text.into(), receipt })

@@ -9,7 +9,6 @@ use rialto_core::envelope::{Envelope as CommandEnvelope, Signature};
 use rialto_core::id::{AgentId, JobId};
 use rialto_core::job::{Job, State, request};
 use rialto_core::refusal::Refusal;
-use rialto_core::world::World;
 use rialto_engine::Failure as EngineFailure;
 use uuid::Uuid;
 
@@ -82,11 +81,42 @@ impl From<Failure> for EnvelopeError {
     }
 }
 
+/// What the hub knows about the parties of an envelope before it is executed, from one read of the
+/// world.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Parties {
+    /// The agent with the sender's key, active or not.
+    pub sender: Option<AgentId>,
+    /// Whether that agent belongs to another protocol, so that the hub signs with its key.
+    is_sender_bridged: bool,
+    /// The newest position in the sender's inbox.
+    inbox_head: u64,
+    /// The active agent with the recipient's key.
+    pub recipient: Option<AgentId>,
+}
+
+impl Parties {
+    fn find(context: &AgoraContext, envelope: &Envelope<'_>, source: &EnvelopeSource) -> Self {
+        let recipient = source.path_agent.or(envelope.recipient).map(|key| key.did());
+        context.engine.with_world(|world| {
+            let sender = world.agent_by_alias(ID, &envelope.sender_did);
+            let agent = sender.and_then(|id| world.agent(id));
+            let recipient = recipient.and_then(|did| world.agent_by_alias(ID, &did));
+            Self {
+                sender,
+                is_sender_bridged: agent.is_some_and(|agent| agent.home != ID),
+                inbox_head: sender.map_or(0, |id| world.inbox(id).head),
+                recipient: recipient.filter(|id| world.agent(*id).is_some_and(|to| to.active)),
+            }
+        })
+    }
+}
+
 /// Accepts an envelope, or returns why not.
 pub async fn accept_envelope(
     context: &AgoraContext,
     bytes: &[u8],
-    way: EnvelopeSource,
+    source: EnvelopeSource,
 ) -> Result<AcceptedEnvelope, EnvelopeError> {
     let json = read_json(bytes)?;
     let envelope = Envelope::read(&json)?;
@@ -94,9 +124,11 @@ pub async fn accept_envelope(
     let payload = Payload::read(&envelope).map_err(about)?;
     let received_at = context.engine.wall_time();
     let proof = context.state.prove(&envelope, received_at).map_err(about)?;
-    let proven = ProvenEnvelope { envelope: &envelope, proof, received_at, payload, source: way };
-    let taken = act(context, proven).await;
-    taken.map_err(|failure| EnvelopeError { to: Some(proof.key), ..about(failure).into() })
+    let parties = Parties::find(context, &envelope, &source);
+    let proven =
+        ProvenEnvelope { envelope: &envelope, proof, received_at, payload, source, parties };
+    let result = act(context, proven).await;
+    result.map_err(|failure| EnvelopeError { to: Some(proof.key), ..about(failure).into() })
 }
 
 /// Executes a proven envelope.
@@ -104,33 +136,32 @@ async fn act(
     context: &AgoraContext,
     proven: ProvenEnvelope<'_>,
 ) -> Result<AcceptedEnvelope, Failure> {
-    let (way, proof) = (proven.source, proven.proof);
-    if way.connection_key.is_some_and(|from| from != proof.key) {
+    let (source, proof, parties) = (proven.source, proven.proof, proven.parties);
+    if source.connection_key.is_some_and(|from| from != proof.key) {
         return Err(Failure::unauthorized("this connection belongs to another key"));
     }
+    let hub = context.state.signer.key();
     // Envelopes that the hub signed were for other parties and cannot be sent back to it (R24,
     // R70).
-    if is_held(context, proof.key) {
+    if proof.key == hub || parties.is_sender_bridged {
         return Err(Failure::unauthorized(
             "this key is held by the hub and cannot send envelopes to it",
         ));
     }
-    let hub = context.state.signer.key();
     if proven.envelope.hub.is_some_and(|named| named != hub) {
         let text = "this envelope is signed for another hub: recipient.hub is not this one's key";
         return Err(Failure::unauthorized(text).with_hint("GET /agora shows the hub's did:key"));
     }
     let is_greeting = proven.envelope.message_type == MessageType::Hello
         && proven.envelope.recipient == Some(hub);
-    if way.must_be_hello && !is_greeting {
+    if source.must_be_hello && !is_greeting {
         return Err(hello_required());
     }
     // Only envelopes that the hub signs for others have this mark (R70).
     if proven.envelope.bridge.is_some() {
         return Err(Failure::bad_field("/bridge", "is reserved for the hub; remove it"));
     }
-    let known = translate::agent_of_key(context, proof.key);
-    let signer = known.map_or(Signer::Unregistered(proof.key.as_bytes()), Signer::Agent);
+    let signer = parties.sender.map_or(Signer::Unregistered(proof.key.as_bytes()), Signer::Agent);
     let limited = context.write_limiter.count_write(signer).err();
     let hello = hello(context, &proven)?;
     let uuid = context.engine.random().new_uuid();
@@ -142,36 +173,36 @@ async fn act(
     // A new sender counts as a registration from its network address.
     let limited = limited.or_else(|| {
         let new_agent = signature.registration.as_ref();
-        new_agent.and_then(|_| context.write_limiter.count_new_sender(way.peer).err())
+        new_agent.and_then(|_| context.write_limiter.count_new_sender(source.peer).err())
     });
     if let Some(error) = limited {
         command = Err(too_often(context, &proven, error));
     }
     // An envelope that was sent before gets its earlier answer or refusal first (R73).
-    let was_sent = (command.is_err() || way.must_be_hello) && was_sent(context, &signature).await;
+    let was_sent =
+        (command.is_err() || source.must_be_hello) && was_sent(context, &signature).await;
     // A HELLO that another party may have seen does not open a connection (R69).
-    if way.must_be_hello && was_sent {
+    if source.must_be_hello && was_sent {
         return Err(hello_required());
     }
     let command = match command {
         Err(_) if was_sent => Command::RecordOnly,
         command => command?,
     };
-    let head = known.map_or(0, |by| context.engine.with_world(|world| world.inbox(by).head));
     let ran = context.engine.run(CommandEnvelope::signed(signature, command)).await;
     let answer = ran.map_err(|failure| errors::from_engine(&failure))?;
     let Answer::SignedOrder { by, job, state, repeated } = answer else {
         return Err(errors::from_engine(&EngineFailure::Fault));
     };
-    if known.is_none() {
+    if parties.sender.is_none() {
         // The first envelope also counts against the limit of the agent that was just registered.
         let _ = context.write_limiter.count_write(Signer::Agent(by));
     }
     context.engine.record_seen(by);
-    let heard = SignedOrderAnswer { by, job, state, repeated, uuid };
+    let answer = SignedOrderAnswer { by, job, state, repeated, uuid };
     match hello {
-        Some(hello) => Ok(welcome(context, &proven, &hello, heard)),
-        None => accepted(context, &proven, heard, head).await,
+        Some(hello) => Ok(welcome(context, &proven, &hello, answer)),
+        None => accepted(context, &proven, answer).await,
     }
 }
 
@@ -179,15 +210,6 @@ async fn act(
 pub fn hello_required() -> Failure {
     let text = "the first frame must be a new HELLO whose signed recipient is the hub";
     Failure::unauthorized(text).with_hint("GET /agora shows the hub's did:key")
-}
-
-/// Whether the hub signs with this key, for itself or for a bridged agent.
-fn is_held(context: &AgoraContext, key: PublicKey) -> bool {
-    let of_another = |world: &World| {
-        let agent = world.agent(world.agent_by_alias(ID, &key.did())?)?;
-        Some(agent.home != ID)
-    };
-    key == context.state.signer.key() || context.engine.with_world(of_another) == Some(true)
 }
 
 /// The core's answer to a signed order.
@@ -234,7 +256,7 @@ fn signed_command(
     uuid: Uuid,
 ) -> Result<Command, Failure> {
     let named = destination_key(proven.envelope, proven.source.path_agent)?;
-    let named = named.map(|key| resolve_destination(context, proven.envelope, key)).transpose()?;
+    let named = named.map(|key| resolve_destination(context, proven, key)).transpose()?;
     if let Some(url) = hello.and_then(|hello| hello.endpoint) {
         let blocked = |why| Failure::bad_field("/payload/endpoint", &format!("{why}"));
         context.egress.check_url(url).map_err(blocked)?;
@@ -259,19 +281,15 @@ fn destination_key(
 /// The destination with that key, which the envelope or its URL names.
 fn resolve_destination(
     context: &AgoraContext,
-    envelope: &Envelope<'_>,
+    proven: &ProvenEnvelope<'_>,
     key: PublicKey,
 ) -> Result<Destination, Failure> {
     if key == context.state.signer.key() {
-        let signed = envelope.recipient.is_some();
+        let signed = proven.envelope.recipient.is_some();
         return Ok(if signed { Destination::Hub } else { Destination::HubByPath });
     }
-    let known = context.engine.with_world(|world| {
-        let id = world.agent_by_alias(ID, &key.did())?;
-        world.agent(id).filter(|agent| agent.active).map(|agent| agent.id)
-    });
     let unknown = || Failure::new(Code::NotFound, "no agent has the recipient's key");
-    known.map(Destination::Agent).ok_or_else(unknown)
+    proven.parties.recipient.map(Destination::Agent).ok_or_else(unknown)
 }
 
 /// The agents of other protocols that cannot accept the input.
@@ -287,12 +305,8 @@ async fn find_unfit(context: &AgoraContext, order: &JobRequest) -> Vec<UnfitAgen
 /// The error for a sender above its rate limit: wait, unless the receiver has blocked it and
 /// waiting does not help.
 fn too_often(context: &AgoraContext, proven: &ProvenEnvelope<'_>, error: EdgeError) -> Failure {
-    let to = proven.recipient().and_then(|to| translate::agent_of_key(context, to));
-    let by = translate::agent_of_key(context, proven.proof.key);
-    let blocked = context.engine.with_world(|world| {
-        let receiver = world.agent(to?).filter(|agent| agent.active)?;
-        Some(receiver.blocks(by?))
-    });
+    let Parties { sender, recipient, .. } = proven.parties;
+    let blocked = context.engine.with_world(|world| Some(world.agent(recipient?)?.blocks(sender?)));
     match blocked {
         Some(true) => errors::from_refusal(&Refusal::Blocked),
         _ => errors::from_edge(error),
@@ -316,24 +330,23 @@ fn welcome(
     context: &AgoraContext,
     proven: &ProvenEnvelope<'_>,
     hello: &Hello<'_>,
-    heard: SignedOrderAnswer,
+    answer: SignedOrderAnswer,
 ) -> AcceptedEnvelope {
     let envelope = proven.envelope;
-    let hello_to_hub = envelope.recipient == Some(context.state.signer.key()) && !heard.repeated;
+    let hello_to_hub = envelope.recipient == Some(context.state.signer.key()) && !answer.repeated;
     let until = context.engine.now().plus(TOKEN_LIFETIME);
     let token = (hello_to_hub && hello.inbox)
-        .then(|| context.state.tokens.seal(InboxToken { agent: heard.by, expires_at: until }));
+        .then(|| context.state.tokens.seal(InboxToken { agent: answer.by, expires_at: until }));
     let secret = hello.endpoint.filter(|_| hello_to_hub).and_then(|_| {
-        let agent = context.engine.with_world(|world| world.agent(heard.by).cloned())?;
+        let agent = context.engine.with_world(|world| world.agent(answer.by).cloned())?;
         Some(
             context.engine.hub_secret().webhook_secret(agent.id, agent.secret_generation).to_text(),
         )
     });
-    let sender = proven.proof.key.did();
     let payload = Welcome {
         nonce: hello.nonce,
         hello_id: Some(envelope.id),
-        hello_sender: Some(&sender),
+        hello_sender: Some(&envelope.sender_did),
         inbox_token: token.as_deref(),
         // In wall-clock time, which the reader shares.
         inbox_token_expires_at: token
@@ -344,14 +357,14 @@ fn welcome(
     };
     let key = proven.proof.key;
     AcceptedEnvelope {
-        sender: heard.by,
+        sender: answer.by,
         key,
         text: sign_now(context, MessageType::Welcome, &payload.write(), Some(key)).text,
         status: 200,
         request_id: None,
         job: None,
         expects_answer: false,
-        repeated: heard.repeated,
+        repeated: answer.repeated,
         hello_to_hub,
         inbox_head: 0,
     }
@@ -361,41 +374,40 @@ fn welcome(
 async fn accepted(
     context: &AgoraContext,
     proven: &ProvenEnvelope<'_>,
-    heard: SignedOrderAnswer,
-    head: u64,
+    answer: SignedOrderAnswer,
 ) -> Result<AcceptedEnvelope, Failure> {
     let envelope = proven.envelope;
     let asks = matches!(proven.payload, Payload::Request(_));
     let accepts = matches!(proven.payload, Payload::Accept(_));
     // Only the job has the request of an accepted offer, and the id of a repeated request.
-    let job = match heard.job.filter(|_| accepts || heard.repeated) {
+    let job = match answer.job.filter(|_| accepts || answer.repeated) {
         Some(id) => {
             context.engine.load_job(id).await.map_err(|failure| errors::from_engine(&failure))?
         }
         None => None,
     };
-    if heard.repeated
+    if answer.repeated
         && job.as_deref().is_some_and(|job| !concerns(context, job, proven.recipient()))
     {
         return Err(errors::from_refusal(&Refusal::SameIdOtherContent));
     }
     let named = request_id_of(envelope, &proven.payload).map(str::to_owned);
     let request_id = named.or_else(|| job.as_deref().map(|job| foreign_id(job).into_owned()));
-    let standing = request_id.as_deref().zip(heard.state.map(request_state));
+    let standing = request_id.as_deref().zip(answer.state.map(request_state));
     let payload = MessageStatus::accepted(envelope.id, standing).write();
     let key = proven.proof.key;
-    let opened = job.map_or(heard.uuid, |job| job.uuid);
+    let opened = job.map_or(answer.uuid, |job| job.uuid);
     Ok(AcceptedEnvelope {
-        sender: heard.by,
+        sender: answer.by,
         key,
         text: sign_now(context, MessageType::Status, &payload, Some(key)).text,
         status: 202,
         request_id,
         job: asks.then_some(opened),
         expects_answer: asks || accepts,
-        repeated: heard.repeated,
+        repeated: answer.repeated,
         hello_to_hub: false,
-        inbox_head: head,
+        inbox_head: proven.parties.inbox_head,
     })
 }
 

@@ -14,6 +14,9 @@ use super::wire::signature::Proof;
 use crate::kit::ed25519::PublicKey;
 use crate::kit::object::ObjectWriter;
 
+/// Space for the members around the envelope.
+const AROUND: usize = 384;
+
 /// A stored envelope.
 #[derive(Serialize, Deserialize)]
 pub struct StoredEnvelope<'a> {
@@ -36,9 +39,9 @@ pub fn write_stored_envelope(
     proof: &Proof,
     received_at: Timestamp,
 ) -> String {
-    ObjectWriter::new()
+    ObjectWriter::with_capacity(AROUND + envelope.raw().len())
         .text("id", envelope.id)
-        .text("sender", &proof.key.did())
+        .text("sender", &envelope.sender_did)
         .text("sha256", &to_hex(&proof.canonical_sha256))
         .integer("received_at", received_at.0)
         .raw("envelope", envelope.raw())
@@ -70,9 +73,10 @@ impl<'a> StoredEnvelope<'a> {
 /// The data that a job of this protocol stores in `meta`. The job already stores its input, so only
 /// the text before and after it is stored here.
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredEvidence {
+struct StoredEvidence<'a> {
     /// The envelope before and after its params.
-    envelope: (String, String),
+    #[serde(borrow)]
+    envelope: (Cow<'a, str>, Cow<'a, str>),
 }
 
 /// The text to store with the job.
@@ -81,7 +85,7 @@ pub fn write_evidence(envelope: &str, request: &Request<'_>) -> String {
     let around = start.and_then(|start| {
         let head = envelope.get(..start)?;
         let tail = envelope.get(start..)?.strip_prefix(request.params)?;
-        Some((head.to_owned(), tail.to_owned()))
+        Some((Cow::Borrowed(head), Cow::Borrowed(tail)))
     });
     match around {
         Some(envelope) => serde_json::to_string(&StoredEvidence { envelope }).unwrap_or_default(),
@@ -92,7 +96,7 @@ pub fn write_evidence(envelope: &str, request: &Request<'_>) -> String {
 /// Restores the envelope; `None` for jobs without a stored one.
 pub fn restore_envelope(kept: &str, input: &str) -> Option<String> {
     let StoredEvidence { envelope: (head, tail) } = serde_json::from_str(kept).ok()?;
-    Some([&head, input, &tail].concat())
+    Some([head.as_ref(), input, &tail].concat())
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use rialto_core::world::World;
 use uuid::Uuid;
 
 use super::AgoraContext;
-use super::envelope::{Destination, EnvelopeSource};
+use super::envelope::{Destination, EnvelopeSource, Parties};
 use super::stored_envelope::{write_evidence, write_stored_envelope};
 use super::wire::envelope::{Envelope, MessageType};
 use super::wire::error::{Code, Failure};
@@ -43,6 +43,7 @@ pub struct ProvenEnvelope<'a> {
     pub received_at: Timestamp,
     pub payload: Payload<'a>,
     pub source: EnvelopeSource,
+    pub parties: Parties,
 }
 
 impl ProvenEnvelope<'_> {
@@ -58,9 +59,9 @@ const SIGNER: AgentId = AgentId(0);
 /// The signature of an envelope.
 pub fn signature(context: &AgoraContext, proven: &ProvenEnvelope<'_>) -> Signature {
     let ProvenEnvelope { envelope, proof, received_at, .. } = proven;
-    let native = proof.key.did();
-    let known = context.engine.with_world(|world| world.agent_by_alias(ID, &native).is_some());
-    let new_agent = (!known).then(|| Box::new(new_agent(context, &native, name(proven))));
+    let native = envelope.sender_did.clone().into_owned();
+    let is_new = proven.parties.sender.is_none();
+    let new_agent = is_new.then(|| Box::new(new_agent(context, &native, name(proven))));
     Signature {
         home: ID,
         registration: new_agent,
@@ -88,8 +89,8 @@ fn content(context: &AgoraContext, proven: &ProvenEnvelope<'_>) -> Digest {
 /// The name that a new agent gives in its first message.
 fn name<'p>(proven: &'p ProvenEnvelope<'_>) -> &'p str {
     let hello = proven.envelope.message_type == MessageType::Hello;
-    let said = hello.then(|| Hello::read(proven.envelope.payload).ok()).flatten();
-    said.and_then(|hello| hello.name).unwrap_or(NAMELESS)
+    let hello = hello.then(|| Hello::read(proven.envelope.payload).ok()).flatten();
+    hello.and_then(|hello| hello.name).unwrap_or(NAMELESS)
 }
 
 fn new_agent(context: &AgoraContext, native: &str, name: &str) -> Registration {
@@ -114,7 +115,7 @@ fn new_agent(context: &AgoraContext, native: &str, name: &str) -> Registration {
 
 /// What shows that an order to pay was signed for this hub.
 fn binding(context: &AgoraContext, proven: &ProvenEnvelope<'_>) -> PaymentBinding {
-    match (proven.envelope.recipient, agent_of_key(context, proven.proof.key)) {
+    match (proven.envelope.recipient, proven.parties.sender) {
         (Some(_), _) => PaymentBinding::NamesHub,
         (None, Some(signer)) => PaymentBinding::ReadUpTo(context.engine.read_position(signer)),
         (None, None) => PaymentBinding::ReadUpTo(0),

@@ -185,9 +185,9 @@ fn bare(context: &HubContext, job: &Job) -> MessageView {
     let known = [
         ("Action", "Register-Task"),
         ("Protocol", PROTOCOL),
-        ("RedStone-Agent-Topic", meta.topic.as_str()),
+        ("RedStone-Agent-Topic", meta.topic.as_ref()),
         ("RedStone-Agent-Reward", &reward),
-        ("RedStone-Agent-Matching", meta.strategy.as_str()),
+        ("RedStone-Agent-Matching", meta.strategy.as_ref()),
     ];
     let given = optional.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let tags: Vec<_> = known.into_iter().chain(given).collect();

@@ -145,6 +145,8 @@ pub struct ClaraState {
     pub settings: Settings,
     /// The process ids that the market answers to.
     pub processes: Processes,
+    /// The keys of senders.
+    pub known_keys: ans104::KnownKeys,
 }
 
 #[cfg(feature = "server")]
@@ -157,7 +159,7 @@ impl ClaraState {
             spec: settings.process_id.unwrap_or_else(own),
             deployed: settings.deployed_process_id,
         };
-        Self { settings, processes }
+        Self { settings, processes, known_keys: ans104::KnownKeys::default() }
     }
 }
 

@@ -130,9 +130,9 @@ async fn post_item(
     if let Some(assign) = read_assign(raw.as_deref().unwrap_or_default())? {
         return assigned(&context, assign.message, assign.process).await;
     }
-    let taken = accept_item(&context, body, peer).await?;
-    let mut answer = json_response(202, message_accepted_body(taken.id));
-    set_job_header(&mut answer, taken.job);
+    let accepted = accept_item(&context, body, peer).await?;
+    let mut answer = json_response(202, message_accepted_body(&accepted.id));
+    set_job_header(&mut answer, accepted.job);
     Ok(answer)
 }
 
@@ -162,7 +162,7 @@ async fn overview(State(context): State<ClaraContext>) -> HandlerResult {
 
 /// An item that was accepted.
 struct AcceptedItem {
-    id: ItemId,
+    id: String,
     /// The hub's id of the job that the item opened, if any. With many copies, that of the first.
     job: Option<Uuid>,
 }
@@ -171,20 +171,19 @@ struct AcceptedItem {
 async fn accept_item(
     context: &ClaraContext,
     body: Bytes,
-    from: Option<SocketAddr>,
+    peer: Option<SocketAddr>,
 ) -> Result<AcceptedItem, Failure> {
     let item = Item::read(&body)?;
-    let (id, target) = (item.id(), IncomingMessage::of(&item)?.target);
-    let dialect = find_dialect(context, Some(target))?;
-    auth::verify_item(body.clone()).await?;
-    let address = item.signer_address();
-    auth::count_message(context, &address, from)?;
     let message = IncomingMessage { item: Some(&body), ..IncomingMessage::of(&item)? };
+    let dialect = find_dialect(context, Some(message.target))?;
+    auth::verify_item(&context.state, &item, &body).await?;
+    auth::count_message(context, &message.from, peer)?;
     let plan = plan(context, &message, dialect).await?;
     let opens = matches!(plan.command, Command::OpenJob(_));
-    let order = market_order(id.to_string(), address, plan, true);
+    let id = message.id.into_owned();
+    let order = market_order(id.clone(), message.from.into_owned(), plan, true);
     context.engine.run(order).await.map_err(from_engine)?;
-    let job = if opens { opened(context, id).await? } else { None };
+    let job = if opens { opened(context, id.clone()).await? } else { None };
     Ok(AcceptedItem { id, job })
 }
 
@@ -196,9 +195,9 @@ fn market_order(id: String, from: String, plan: OrderPlan, is_stored: bool) -> E
 }
 
 /// The job that an item opened, now or when it first arrived.
-async fn opened(context: &ClaraContext, id: ItemId) -> Result<Option<Uuid>, Failure> {
-    let wanted = JobRef::Foreign { origin: ID, id: id.to_string() };
-    let job = context.engine.find_job(&wanted).await.map_err(from_engine)?;
+async fn opened(context: &ClaraContext, id: String) -> Result<Option<Uuid>, Failure> {
+    let name = JobRef::Foreign { origin: ID, id };
+    let job = context.engine.find_job(&name).await.map_err(from_engine)?;
     Ok(job.map(|job| job.uuid))
 }
 

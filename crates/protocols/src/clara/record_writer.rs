@@ -51,7 +51,8 @@ pub enum OrderReply {
 impl MarketRecorder for RecordWriter {
     fn write(&self, step: &MarketStep<'_, '_>) -> RecordContent {
         let Some(order) = step.order else {
-            return written(step, delivery::notice_messages(step.draft, &step.notices), true);
+            let messages = delivery::notice_messages(step.draft, &step.notices);
+            return written(step, &messages, true);
         };
         match (serde_json::from_str::<OrderRecord>(order.reply), order.result) {
             (Ok(record), Ok(_)) => record.done(step),
@@ -69,24 +70,14 @@ impl From<OrderError> for OrderReply {
 
 /// The result of an order whose answer is known in advance, without a market step.
 pub fn answer_result(messages: &[OutgoingMessage], first_message: u64) -> String {
-    result::write_result(&numbered(messages, first_message))
+    result::write_numbered_result(messages, first_message)
 }
 
-fn numbered(messages: &[OutgoingMessage], first: u64) -> Vec<String> {
-    (first + 1..).zip(messages).map(|(number, message)| message.write(number)).collect()
-}
-
-fn written(
-    step: &MarketStep<'_, '_>,
-    messages: Vec<OutgoingMessage>,
-    shown: bool,
-) -> RecordContent {
-    let texts = numbered(&messages, step.first_message);
-    let shown = shown && !texts.is_empty();
+fn written(step: &MarketStep<'_, '_>, messages: &[OutgoingMessage], shown: bool) -> RecordContent {
     RecordContent {
-        text: result::write_result(&texts),
-        messages: texts.len() as u64,
-        shown,
+        text: result::write_numbered_result(messages, step.first_message),
+        messages: messages.len() as u64,
+        shown: shown && !messages.is_empty(),
         question: None,
     }
 }
@@ -149,7 +140,7 @@ impl OrderRecord {
             return self.without_reply(step, ask, others, shown);
         }
         messages.extend(others);
-        written(step, messages, shown)
+        written(step, &messages, shown)
     }
 
     /// Writes the messages to others, and stores the query in place of a long reply.
@@ -164,7 +155,7 @@ impl OrderRecord {
         let question = StoredQuery { from: self.from.clone(), number, query: query.clone() };
         let question = serde_json::to_string(&question).ok();
         let after = MarketStep { first_message: number, notices: Vec::new(), ..*step };
-        let RecordContent { text, messages, shown, .. } = written(&after, others, shown);
+        let RecordContent { text, messages, shown, .. } = written(&after, &others, shown);
         RecordContent { text, messages: messages + 1, shown, question }
     }
 
@@ -188,7 +179,7 @@ impl OrderRecord {
     fn refused(&self, step: &MarketStep<'_, '_>, refusal: &Refusal) -> RecordContent {
         if let OrderReply::Answer { .. } = &self.reply {
             // Another request has read it meanwhile, so there is nothing left to return.
-            return written(step, Vec::new(), false);
+            return written(step, &[], false);
         }
         match errors::from_refusal(self, step, refusal) {
             Some(fault) => failed(&fault.to_string()),

@@ -1,6 +1,8 @@
 //! Jobs as tasks, results and queries of this market, and the signed item that registered a task.
 //! The item is stored with the job if an agent of another protocol may do the task (B3).
 
+use std::borrow::Cow;
+
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Requester, Selection};
 use rialto_core::time::Timestamp;
@@ -19,24 +21,26 @@ const LOOKED_AT_MAX: usize = 4_096;
 
 /// Task data that only this protocol uses; stored with the job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskMeta {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub context_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requester_id: Option<String>,
-    pub strategy: String,
-    pub topic: String,
+pub struct TaskMeta<'a> {
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub context_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub requester_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub strategy: Cow<'a, str>,
+    #[serde(borrow)]
+    pub topic: Cow<'a, str>,
     /// Whether it arrived through the process with the deployed dialect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deployed: bool,
     /// The item that its requester signed, if an agent of another protocol may do the task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub item: Option<ItemWithoutPayload>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<ItemWithoutPayload<'a>>,
 }
 
-impl TaskMeta {
+impl<'a> TaskMeta<'a> {
     /// Reads the data of a job of this market; `None` for other jobs.
-    pub fn of(job: &Job) -> Option<Self> {
+    pub fn of(job: &'a Job) -> Option<Self> {
         (job.request.origin == ID).then(|| serde_json::from_str(&job.request.meta).ok()).flatten()
     }
 
@@ -46,11 +50,11 @@ impl TaskMeta {
 }
 
 /// The public id of the task. Copies of one task share it (D22).
-pub fn task_id(job: &Job) -> String {
+pub fn task_id(job: &Job) -> Cow<'_, str> {
     if job.request.origin != ID {
-        return job.uuid.to_string();
+        return job.uuid.to_string().into();
     }
-    base_task_id(&job.request.foreign_id).to_owned()
+    base_task_id(&job.request.foreign_id).into()
 }
 
 /// A task's id without its copy number.
@@ -69,13 +73,12 @@ pub fn task_record<'j>(lookup: &impl AgentLookup, job: &'j Job, open: bool) -> T
     let id = task_id(job);
     let worker = job.active_worker().or(job.worker());
     let public = job.request.origin == ID || open;
-    let topic = if meta.topic.is_empty() {
-        topic_of_skill(&job.request.skill).to_owned()
-    } else {
-        meta.topic
-    };
+    let topic =
+        if meta.topic.is_empty() { topic_of_skill(&job.request.skill).into() } else { meta.topic };
     let requester_id = meta.requester_id.or_else(|| match &job.request.requester {
-        Requester::Agent(agent) if job.request.origin != ID => auth::agent_id(lookup, *agent),
+        Requester::Agent(agent) if job.request.origin != ID => {
+            auth::agent_id(lookup, *agent).map(Cow::Owned)
+        }
         _ => None,
     });
     TaskRecord {
@@ -86,10 +89,10 @@ pub fn task_record<'j>(lookup: &impl AgentLookup, job: &'j Job, open: bool) -> T
         payload: public.then_some(job.request.input.as_str()),
         timestamp: job.request.opened_at,
         block: job.links.market_orders_before + 1,
-        topic: topic.into(),
-        context_id: meta.context_id.unwrap_or_else(|| id.clone()).into(),
-        requester_id: requester_id.map(Into::into),
-        id: id.into(),
+        topic,
+        context_id: meta.context_id.unwrap_or_else(|| id.clone()),
+        requester_id,
+        id,
     }
 }
 
@@ -127,8 +130,8 @@ pub fn write_result_meta(recipient: &str) -> String {
 fn recipient(lookup: &impl AgentLookup, job: &Job) -> String {
     let words = job.result.as_ref().and_then(|report| report.meta.as_deref());
     let words = words.filter(|_| job.request.origin == ID);
-    let said = words.and_then(|words| serde_json::from_str::<ResultMeta>(words).ok());
-    said.map_or_else(|| requester_address(lookup, job), |words| words.recipient)
+    let meta = words.and_then(|words| serde_json::from_str::<ResultMeta>(words).ok());
+    meta.map_or_else(|| requester_address(lookup, job), |words| words.recipient)
 }
 
 /// The result of a task.
@@ -136,7 +139,7 @@ pub fn task_result<'j>(lookup: &impl AgentLookup, job: &'j Job) -> Option<TaskRe
     let worker = job.worker()?;
     let output = job.result.as_ref()?.output.as_deref();
     Some(TaskResult {
-        id: task_id(job).into(),
+        id: task_id(job),
         agent_id: auth::agent_id(lookup, worker)?.into(),
         sender: auth::agent_address(lookup, worker).into(),
         recipient: recipient(lookup, job).into(),
@@ -155,14 +158,12 @@ pub fn task_query<'j>(
 ) -> Option<TaskQuery<'j>> {
     let meta = TaskMeta::of(job);
     Some(TaskQuery {
-        id: task_id(job).into(),
+        id: task_id(job),
         agent_id: auth::agent_id(lookup, agent)?.into(),
         requester: requester_address(lookup, job).into(),
         max_reward: job.payment.budget,
         payload: (job.request.origin == ID).then_some(job.request.input.as_str()),
-        topic: meta
-            .map_or_else(|| topic_of_skill(&job.request.skill).to_owned(), |meta| meta.topic)
-            .into(),
+        topic: meta.map_or_else(|| topic_of_skill(&job.request.skill).into(), |meta| meta.topic),
         timestamp: job.request.opened_at,
         block: job.links.market_orders_before + 1,
         closes_at,
@@ -177,15 +178,15 @@ pub fn is_broadcast(job: &Job) -> bool {
 /// The signed item that registered a task, as evidence: the bytes before and after its payload, in
 /// base64url. The job already stores the payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ItemWithoutPayload(String, String);
+pub struct ItemWithoutPayload<'a>(#[serde(borrow)] Cow<'a, str>, #[serde(borrow)] Cow<'a, str>);
 
-impl ItemWithoutPayload {
+impl ItemWithoutPayload<'_> {
     /// Splits an item around its payload, which the job stores.
     pub fn of(item: &[u8], payload: &str) -> Option<Self> {
         let start = (payload.as_ptr() as usize).checked_sub(item.as_ptr() as usize)?;
         let (head, tail) = (item.get(..start)?, item.get(start..)?);
         let tail = tail.strip_prefix(payload.as_bytes())?;
-        Some(Self(base64url::encode(head), base64url::encode(tail)))
+        Some(Self(base64url::encode(head).into(), base64url::encode(tail).into()))
     }
 
     fn whole(&self, payload: &str) -> Option<Vec<u8>> {

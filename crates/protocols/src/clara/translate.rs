@@ -236,10 +236,10 @@ async fn open(
     let unfit = input_check::find_unfit_agents(context, &wanted).await;
     let crosses = context.engine.with_world(|world| task::may_leave_protocol(world, of, &names));
     let meta = TaskMeta {
-        context_id: order.context_id.map(str::to_owned),
-        requester_id: order.agent_id.map(str::to_owned),
-        strategy: order.strategy.as_str().to_owned(),
-        topic: order.topic.to_owned(),
+        context_id: order.context_id.map(Into::into),
+        requester_id: order.agent_id.map(Into::into),
+        strategy: order.strategy.as_str().into(),
+        topic: order.topic.into(),
         deployed: dialect == Dialect::Deployed,
         item: message
             .item

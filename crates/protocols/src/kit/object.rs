@@ -20,7 +20,14 @@ impl Default for ObjectWriter {
 impl ObjectWriter {
     /// An object without members.
     pub fn new() -> Self {
-        Self("{".to_owned())
+        Self::with_capacity(0)
+    }
+
+    /// An object without members, with space for as many bytes as it is expected to have.
+    pub fn with_capacity(bytes: usize) -> Self {
+        let mut text = String::with_capacity(bytes);
+        text.push('{');
+        Self(text)
     }
 
     /// A copy of `json` without the members named in `but`; the others keep their exact text. A

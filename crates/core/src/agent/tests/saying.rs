@@ -52,14 +52,14 @@ fn the_newest_word_counts_and_an_older_one_is_only_a_sign_of_life() {
     let said = StatusReport { since, at: scene.now, text: "first".into() };
     assert_eq!(
         (scene.agent_state(ada).status.clone(), stood(&scene, ada)),
-        (Some(said.clone()), 1)
+        (Some(Box::new(said.clone())), 1)
     );
     scene.advance_without_timers(seconds(80));
     say(&mut scene, ada, told(Availability::Idle, since.plus(Millis(-1)), "older"));
     let agent_state = scene.agent_state(ada);
     assert_eq!(
         (agent_state.status.clone(), agent_state.presence.availability),
-        (Some(said), Availability::Error)
+        (Some(Box::new(said)), Availability::Error)
     );
     assert_eq!(
         (stood(&scene, ada), agent_state.presence.last_seen),

@@ -8,6 +8,7 @@ mod bargaining;
 mod bidding;
 mod calling;
 mod calling_off;
+mod choices;
 mod crossing;
 mod dialogue;
 mod edges;

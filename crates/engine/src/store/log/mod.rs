@@ -7,6 +7,8 @@
 //! database lacks, and syncing it changes no metadata of the file system.
 
 pub mod record;
+#[cfg(test)]
+mod tests;
 
 use std::fs::File;
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
@@ -24,29 +26,55 @@ use crate::permissions;
 use crate::store::sqlite::{DB_FILE, durability};
 use crate::store::{BatchLog, StoreError};
 pub use record::{ChainHash, LogId, LoggedBatch, Place};
-use record::{FoundRecord, RecordHeader, chain_after, encode_record, find_records};
+use record::{
+    FoundRecord, RecordHeader, chain_after, encode_record, find_records, is_start_of_log,
+};
 
-/// A file longer than this is followed by the other, if that is free.
-pub(crate) const FILE_BYTES: u64 = 8 << 20;
-/// A file that had to grow longer is truncated to this before it is used again.
-const KEPT_BYTES: u64 = 4 * FILE_BYTES;
+/// A file that had to grow longer than this many times its limit is truncated before it is used
+/// again.
+const KEPT_FILES: u64 = 4;
 
 /// The two files of a log.
 pub fn log_paths(dir: &Path) -> [PathBuf; 2] {
     [0, 1].map(|index| dir.join(format!("{DB_FILE}-log{index}")))
 }
 
-/// Creates the files of a log that does not exist yet.
-pub fn create(dir: &Path) -> Result<(), StoreError> {
+/// Creates the files of a log that is not in use yet. Files that a clean stop had no time to remove
+/// are used again; those of another database are refused.
+pub fn create(dir: &Path, log: LogId, file_bytes: u64) -> Result<(), StoreError> {
     for path in log_paths(dir) {
-        permissions::open_private_file(&path).and_then(|file| file.sync_all()).map_err(io_error)?;
+        read_file(&path, log)?;
+        let file =
+            permissions::open_private_file(&path).map_err(|error| io_error(&path, &error))?;
+        extend(&file, new_file_bytes(file_bytes))
+            .and_then(|_| file.sync_all())
+            .map_err(|error| disk_error(&path, &error))?;
     }
     durability::sync_directories(dir)
 }
 
-/// Whether at least one file of a log exists.
-pub fn exists(dir: &Path) -> bool {
-    log_paths(dir).iter().any(|path| path.exists())
+/// A new file has this many bytes, and doubles when it is full: syncing blocks that exist already
+/// takes about half as long as syncing a file that grows with every batch.
+fn new_file_bytes(file_bytes: u64) -> u64 {
+    file_bytes / 32
+}
+
+/// Whether there is no file of a log.
+pub fn is_absent(dir: &Path) -> bool {
+    !log_paths(dir).iter().any(|path| path.exists())
+}
+
+/// Refuses a log in use that lacks a file: both were created before it came into use, and the
+/// newest batches may be in either.
+pub fn require_files(dir: &Path) -> Result<(), StoreError> {
+    match log_paths(dir).iter().find(|path| !path.exists()) {
+        None => Ok(()),
+        Some(path) => Err(StoreError::Corrupt(format!(
+            "{} is missing, and {DB_FILE} alone lacks the newest changes; put the file back, or \
+             restore a backup",
+            file_name(path)
+        ))),
+    }
 }
 
 /// Removes the files, once the database has every batch.
@@ -66,11 +94,7 @@ pub struct LogSnapshot([Vec<FoundRecord>; 2]);
 impl LogSnapshot {
     /// Reads the files, also while a hub writes them.
     pub fn read(dir: &Path, log: LogId) -> Result<Self, StoreError> {
-        let [first, second] = log_paths(dir).map(|path| match std::fs::read(path) {
-            Ok(bytes) => Ok(find_records(log, &bytes)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(io_error(error)),
-        });
+        let [first, second] = log_paths(dir).map(|path| read_file(&path, log));
         Ok(Self([first?, second?]))
     }
 
@@ -80,12 +104,31 @@ impl LogSnapshot {
     }
 }
 
+/// The records in one file, which may not exist. A file of another database is refused, for it
+/// would be taken for an empty one.
+fn read_file(path: &Path, log: LogId) -> Result<Vec<FoundRecord>, StoreError> {
+    match std::fs::read(path) {
+        Ok(bytes) if is_start_of_log(log, &bytes) => Ok(find_records(log, &bytes)),
+        Ok(_) => Err(StoreError::Corrupt(format!(
+            "{} is damaged or belongs to another database, not to this {DB_FILE}; put back the \
+             files that belong together, or restore a backup into an empty directory",
+            file_name(path)
+        ))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(io_error(path, &error)),
+    }
+}
+
 /// The writing side of the log.
 pub struct LogWriter {
     id: LogId,
+    paths: [PathBuf; 2],
     files: [File; 2],
+    /// A file longer than this is followed by the other, if that is free.
+    file_bytes: u64,
     /// The newest batch in each file.
     newest: [u64; 2],
+    lengths: [u64; 2],
     /// Which file is written, and where.
     current: usize,
     offset: u64,
@@ -108,6 +151,8 @@ pub struct LogOptions {
     pub place: Place,
     /// The database's counters.
     pub next: Counters,
+    /// A file longer than this is followed by the other, if that is free.
+    pub file_bytes: u64,
     pub checkpointed: Arc<AtomicU64>,
     pub syncs: Arc<Histogram>,
     /// Counts the bytes that are appended.
@@ -117,14 +162,20 @@ pub struct LogOptions {
 impl LogWriter {
     /// Opens or creates the files, and returns the batches that the database lacks.
     pub fn open(dir: &Path, options: LogOptions) -> Result<(Self, Vec<LoggedBatch>), StoreError> {
-        let LogOptions { id, place, next, checkpointed, syncs, bytes } = options;
-        let [first, second] = log_paths(dir).map(|path| {
-            let file = permissions::open_private_file(&path)?;
+        let LogOptions { id, place, next, file_bytes, checkpointed, syncs, bytes } = options;
+        let paths = log_paths(dir);
+        let [first, second] = paths.each_ref().map(|path| {
+            let file = permissions::open_private_file(path);
             // A batch that was written but not synced before a crash is read below.
-            file.sync_all()?;
-            Ok(file)
+            let synced = file.and_then(|file| file.sync_all().map(|()| file));
+            synced.map_err(|error| io_error(path, &error))
         });
-        let files = [first.map_err(io_error)?, second.map_err(io_error)?];
+        let files = [first?, second?];
+        let length = |index: usize| match files[index].metadata() {
+            Ok(metadata) => Ok(metadata.len()),
+            Err(error) => Err(io_error(&paths[index], &error)),
+        };
+        let lengths = [length(0)?, length(1)?];
         let found = LogSnapshot::read(dir, id)?;
         let ends = found.0.each_ref().map(|records| {
             let newest = records.iter().max_by_key(|record| record.number());
@@ -134,7 +185,10 @@ impl LogWriter {
         let current = usize::from(ends[1].0 > ends[0].0);
         let writer = Self {
             id,
+            paths,
             files,
+            file_bytes,
+            lengths,
             newest: ends.map(|(number, _)| number),
             current,
             offset: ends[current].1,
@@ -192,11 +246,13 @@ impl LogWriter {
     fn switch_file(&mut self) -> std::io::Result<()> {
         let other = 1 - self.current;
         let is_free = self.newest[other] <= self.checkpointed.load(Ordering::Acquire);
-        if self.offset < FILE_BYTES || !is_free {
+        if self.offset < self.file_bytes || !is_free {
             return Ok(());
         }
-        if self.files[other].metadata()?.len() > KEPT_BYTES {
-            self.files[other].set_len(KEPT_BYTES)?;
+        let kept = KEPT_FILES * self.file_bytes;
+        if self.lengths[other] > kept {
+            self.files[other].set_len(kept)?;
+            self.lengths[other] = kept;
         }
         (self.current, self.offset) = (other, 0);
         Ok(())
@@ -205,9 +261,27 @@ impl LogWriter {
     fn write(&mut self) -> std::io::Result<()> {
         self.switch_file()?;
         let mut file = &self.files[self.current];
+        let end = self.offset + self.buffer.len() as u64;
+        if end > self.lengths[self.current] {
+            let new_file = new_file_bytes(self.file_bytes);
+            let length = (2 * self.lengths[self.current]).clamp(new_file, self.file_bytes);
+            self.lengths[self.current] = extend(file, length.max(end))?;
+        }
         file.seek(SeekFrom::Start(self.offset))?;
         file.write_all(&self.buffer)
     }
+}
+
+/// Writes zeros up to a length, if the file is shorter, and returns its length.
+fn extend(mut file: &File, length: u64) -> std::io::Result<u64> {
+    let mut end = file.seek(SeekFrom::End(0))?;
+    let zeros = [0; 64 << 10];
+    while end < length {
+        let more = (length - end).min(zeros.len() as u64);
+        file.write_all(&zeros[..more as usize])?;
+        end += more;
+    }
+    Ok(end)
 }
 
 impl BatchLog for LogWriter {
@@ -224,16 +298,14 @@ impl BatchLog for LogWriter {
         let place = encode_record(header, changes, expired, &mut self.buffer)?;
         if let Err(error) = self.write() {
             // What was written in part is no record, and the next batch overwrites it.
-            if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
-                return Err(StoreError::Full);
-            }
-            self.failed = true;
-            return Err(io_error(error));
+            let error = disk_error(&self.paths[self.current], &error);
+            self.failed = !matches!(error, StoreError::Full);
+            return Err(error);
         }
         let began = Instant::now();
         if let Err(error) = self.files[self.current].sync_data() {
             self.failed = true;
-            return Err(io_error(error));
+            return Err(io_error(&self.paths[self.current], &error));
         }
         self.syncs.observe_duration(began.elapsed());
         self.bytes.fetch_add(self.buffer.len() as u64, Ordering::Relaxed);
@@ -263,6 +335,18 @@ fn next_ids(mut next: Counters, changes: &Changes) -> Counters {
     next
 }
 
-fn io_error(error: std::io::Error) -> StoreError {
-    StoreError::Failed(format!("the log: {error}"))
+/// The error of a write: a full disk is no damage.
+fn disk_error(path: &Path, error: &std::io::Error) -> StoreError {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::Full,
+        _ => io_error(path, error),
+    }
+}
+
+fn io_error(path: &Path, error: &std::io::Error) -> StoreError {
+    StoreError::Failed(format!("{}: {error}", file_name(path)))
+}
+
+fn file_name(path: &Path) -> std::borrow::Cow<'_, str> {
+    path.file_name().unwrap_or_default().to_string_lossy()
 }

@@ -154,6 +154,16 @@ pub fn find_records(log: LogId, bytes: &[u8]) -> Vec<FoundRecord> {
     records
 }
 
+/// Whether a file begins as one of this log does: with a record, whole or not, or with nothing. The
+/// beginning of a record is written at once, for it is shorter than a sector.
+pub fn is_start_of_log(log: LogId, bytes: &[u8]) -> bool {
+    match bytes.get(..HEADER_BYTES) {
+        Some(header) if header[..8] == [0; 8] => true,
+        Some(header) => &header[..8] == MAGIC && header[32..48] == log,
+        None => bytes.iter().all(|byte| *byte == 0),
+    }
+}
+
 /// The whole record that begins at an offset.
 fn record_at(log: LogId, bytes: &[u8], at: usize) -> Option<FoundRecord> {
     let header = bytes.get(at..at + HEADER_BYTES)?;
@@ -190,13 +200,14 @@ pub fn chain_after(
         let number = record.place.number;
         if number != last.number + 1 {
             return Err(StoreError::Corrupt(format!(
-                "batch {} of the log is missing or damaged, and batch {number} follows it",
+                "batch {} of the log is missing or damaged, and batch {number} follows it; restore \
+                 a backup",
                 last.number + 1
             )));
         }
         if record.before != last.hash {
             return Err(StoreError::Corrupt(format!(
-                "batch {number} of the log does not continue batch {}",
+                "batch {number} of the log does not continue batch {}; restore a backup",
                 last.number
             )));
         }
@@ -220,7 +231,7 @@ mod tests {
         let alias = Alias {
             id: AliasId(id),
             protocol: Protocol::new("relay"),
-            name: "x".repeat(bytes),
+            name: "x".repeat(bytes).into(),
             agent: AgentId(id),
         };
         Changes { aliases: vec![alias], ..Changes::default() }

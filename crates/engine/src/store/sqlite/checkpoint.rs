@@ -34,9 +34,16 @@ const AGE_MAX: Duration = Duration::from_secs(5);
 /// blocks our own readers.
 const READER_TIMEOUT: Duration = Duration::from_millis(100);
 
+/// Environment variable by which all limits are divided, so that a short test reaches each of them.
+/// Only builds with debug assertions read it.
+#[cfg(debug_assertions)]
+const DIVISOR: &str = "RIALTO_TEST_LOG_DIVISOR";
+
 /// How much may be unwritten.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckpointLimits {
+    /// Bytes in a file of the log after which it goes on in the other.
+    pub file_bytes: u64,
     /// Bytes of log after which the rows are written to the tables.
     pub log_bytes: u64,
     /// Bytes of log at which the lane waits for the thread.
@@ -50,14 +57,26 @@ pub struct CheckpointLimits {
 impl Default for CheckpointLimits {
     /// A start after a crash reads at most some 40 MB of log.
     fn default() -> Self {
-        let wal_pages = 4_096;
+        let (bytes, wal_pages) = ((8 << 20) / divisor(), 4_096 / divisor());
         Self {
-            log_bytes: 8 << 20,
-            log_bytes_max: 16 << 20,
+            file_bytes: bytes.into(),
+            log_bytes: bytes.into(),
+            log_bytes_max: (2 * bytes).into(),
             wal_pages,
             wal_pages_max: 8 * wal_pages,
         }
     }
+}
+
+#[cfg(debug_assertions)]
+fn divisor() -> u32 {
+    let text = std::env::var(DIVISOR).ok();
+    text.and_then(|text| text.parse().ok()).filter(|divisor| *divisor > 0).unwrap_or(1)
+}
+
+#[cfg(not(debug_assertions))]
+const fn divisor() -> u32 {
+    1
 }
 
 /// Our own readers enter through this, so that the thread can block them to restart the WAL.
@@ -90,6 +109,17 @@ pub struct SharedRows {
 struct Progress {
     failed: Option<StoreError>,
     is_full: bool,
+    /// How often the thread has tried to write.
+    attempts: u64,
+}
+
+impl Progress {
+    /// Whether the disk is still full: the thread found it so in an attempt after `since`, which is
+    /// now if it is not known yet. Space may have come back since the last attempt.
+    fn is_still_full(&self, since: &mut Option<u64>) -> bool {
+        let since = *since.get_or_insert(self.attempts);
+        self.is_full && self.attempts > since
+    }
 }
 
 /// The thread.
@@ -125,6 +155,7 @@ impl Checkpointer {
     /// Waits until there is room for another batch, or reports the thread's error.
     pub fn make_room(&self) -> Result<(), StoreError> {
         let mut progress = self.shared.progress.lock();
+        let mut since = None;
         loop {
             if let Some(error) = &progress.failed {
                 return Err(error.clone());
@@ -134,10 +165,10 @@ impl Checkpointer {
                 return Ok(());
             }
             drop(unwritten);
-            if progress.is_full {
-                self.wake();
+            if progress.is_still_full(&mut since) {
                 return Err(StoreError::Full);
             }
+            self.wake();
             self.shared.changed.wait(&mut progress);
         }
     }
@@ -180,11 +211,11 @@ impl Checkpointer {
 
     /// Writes everything that is left and ends the thread. Returns its connection if all went well.
     pub fn stop(&mut self) -> Option<Connection> {
+        let mut since = None;
         while !self.is_done() {
-            let is_lost = |progress: &Progress| progress.failed.is_some() || progress.is_full;
             self.write_all();
             let mut progress = self.shared.progress.lock();
-            if is_lost(&progress) {
+            if progress.failed.is_some() || progress.is_still_full(&mut since) {
                 break;
             }
             if self.shared.unwritten.read().writing.is_some() {
@@ -216,6 +247,7 @@ impl SharedRows {
             });
             let done = indexed.and_then(|()| self.checkpoint_wal(&db, limits));
             let mut progress = self.progress.lock();
+            progress.attempts += 1;
             match done {
                 Ok(()) => progress.is_full = false,
                 Err(StoreError::Full) => {

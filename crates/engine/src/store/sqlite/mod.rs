@@ -16,6 +16,7 @@ pub(crate) mod row;
 pub mod row_probe;
 pub(crate) mod schema;
 pub(crate) mod snapshot;
+mod table_loader;
 #[cfg(test)]
 mod tests;
 mod wal;
@@ -36,7 +37,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::log::{self, LogId, LogOptions, LogWriter, LoggedBatch, Place};
 use super::unwritten::join_page;
-use super::{BatchLog, PageQuery, Reader, Row, RowKey, Store, StoreError};
+use super::{BatchLog, PageQuery, Reader, RecentRows, Row, RowKey, Store, StoreError};
 use crate::metrics::Histogram;
 use crate::permissions;
 use bloom::FilterLoader;
@@ -103,7 +104,7 @@ impl SqliteStore {
         wal::check_wal(dir)?;
         let path = create_db_file(dir)?;
         let writer = open_for_writing(&path)?;
-        let (log_id, place) = open_log_state(&writer, dir)?;
+        let (log_id, place) = open_log_state(&writer, dir, limits.file_bytes)?;
         let shared = Arc::new(SharedRows::default());
         shared.checkpointed.store(place.number, Ordering::Release);
         shared.unwritten.write().active.place = place;
@@ -113,6 +114,7 @@ impl SqliteStore {
             id: log_id,
             place,
             next: read::load_counters(&writer)?.unwrap_or_default(),
+            file_bytes: limits.file_bytes,
             checkpointed: shared.checkpointed.clone(),
             syncs: syncs.clone(),
             bytes: log_bytes.clone(),
@@ -228,20 +230,18 @@ fn audit_before_migration(db: &Connection, path: &Path) -> Result<(), StoreError
 
 /// Which log belongs to the file, and up to where the tables are complete. From now on the log is
 /// in use, and a start without its files is refused.
-fn open_log_state(db: &Connection, dir: &Path) -> Result<(LogId, Place), StoreError> {
+fn open_log_state(
+    db: &Connection,
+    dir: &Path,
+    file_bytes: u64,
+) -> Result<(LogId, Place), StoreError> {
     let place = checkpoint::read_place(db)?;
     let id = match checkpoint::read_log_state(db)? {
-        Some(LogState { is_open: true, .. }) if !log::exists(dir) => {
-            return Err(StoreError::Corrupt(format!(
-                "the log of the database is missing; {DB_FILE} alone lacks the newest changes"
-            )));
+        Some(LogState { id, is_open: true }) => {
+            log::require_files(dir)?;
+            return Ok((id, place));
         }
-        Some(LogState { id, is_open }) => {
-            if is_open {
-                return Ok((id, place));
-            }
-            id
-        }
+        Some(LogState { id, is_open: false }) => id,
         None => {
             let mut id = LogId::default();
             getrandom::fill(&mut id).map_err(|error| StoreError::Failed(error.to_string()))?;
@@ -249,7 +249,7 @@ fn open_log_state(db: &Connection, dir: &Path) -> Result<(LogId, Place), StoreEr
         }
     };
     // Created before the state says so.
-    log::create(dir)?;
+    log::create(dir, id, file_bytes)?;
     checkpoint::write_log_state(db, &LogState { id, is_open: true })?;
     Ok((id, place))
 }
@@ -258,6 +258,19 @@ fn open_log_state(db: &Connection, dir: &Path) -> Result<(LogId, Place), StoreEr
 /// same permissions.
 fn create_db_file(dir: &Path) -> Result<PathBuf, StoreError> {
     let path = dir.join(DB_FILE);
+    let length = |path: &Path| path.metadata().map_or(0, |file| file.len());
+    if length(&path) == 0 {
+        // SQLite deletes the WAL of an empty database.
+        let [first, second] = log::log_paths(dir);
+        let beside = [dir.join(format!("{DB_FILE}-wal")), first, second];
+        if let Some(left) = beside.iter().find(|path| length(path) > 0) {
+            return Err(StoreError::Corrupt(format!(
+                "{DB_FILE} is missing or empty, and {} belongs to it; put {DB_FILE} back, or \
+                 restore a backup into an empty directory",
+                left.file_name().unwrap_or_default().display()
+            )));
+        }
+    }
     permissions::open_private_file(&path).map_err(io_error)?;
     for beside in ["-wal", "-shm"] {
         permissions::restrict_file(&dir.join(format!("{DB_FILE}{beside}")));
@@ -334,6 +347,10 @@ impl Store for SqliteStore {
         load_row(&self.db, &self.shared, key)
     }
 
+    fn recent_rows(&self) -> Option<Arc<dyn RecentRows>> {
+        Some(self.shared.clone())
+    }
+
     fn run_maintenance(&mut self) -> Result<(), StoreError> {
         self.checkpointer.make_room()?;
         self.checkpointer.write_all();
@@ -351,9 +368,20 @@ impl Store for SqliteStore {
     }
 }
 
+impl RecentRows for SharedRows {
+    fn get(&self, key: RowKey) -> Option<Option<Row>> {
+        match key {
+            RowKey::Claim(digest) => {
+                self.claims.read().get(digest).map(|claim| Some(Row::Claim(claim)))
+            }
+            key => self.unwritten.read().get(key),
+        }
+    }
+}
+
 /// One row. The tables are read last: a row that is written to them in between is found there.
 fn load_row(db: &Connection, shared: &SharedRows, key: RowKey) -> Result<Option<Row>, StoreError> {
-    if let Some(row) = shared.unwritten.read().get(key) {
+    if let Some(row) = shared.get(key) {
         return Ok(row);
     }
     let _pass = shared.gate.enter();

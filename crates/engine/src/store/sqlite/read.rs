@@ -8,7 +8,7 @@ use rialto_core::agent::key::Key as Credential;
 use rialto_core::agent::{Agent, AgentState};
 use rialto_core::alias::Alias;
 use rialto_core::changes::{Changes, Counters};
-use rialto_core::id::{AgentId, AnswerId};
+use rialto_core::id::AgentId;
 use rialto_core::idempotency::{IdempotencyEntry, IdempotencyRecord};
 use rialto_core::job::Job;
 use rialto_core::job::select::Rotation;
@@ -23,78 +23,46 @@ use super::inboxes;
 use super::notices;
 use super::row::{load_by_id, read_row, read_rows, sql_id};
 use super::store_error;
+use super::table_loader::load_table;
 use super::write::COUNTERS_STATE;
 use crate::store::{PageQuery, Row, RowKey, StoreError};
 
 /// Every row that must be in memory, and the inboxes whose rows lag behind the notices.
 pub fn load_hot_rows(db: &Connection) -> Result<(Changes, BTreeMap<AgentId, Inbox>), StoreError> {
-    let written: Vec<Inbox> = load_table(db, "mailboxes")?;
-    let written = written.into_iter().map(|one| (one.agent, one)).collect();
-    let (mailboxes, behind) = inboxes::load_inboxes(db, written)?;
-    let turns = db.prepare_cached("SELECT skill, body, crc FROM turns").map_err(store_error)?;
-    let turns: Vec<Arc<Rotation>> = read_rows("turns", turns, [])?;
-    let pushes: Vec<Arc<Delivery>> = load_table(db, "pushes")?;
-    let at_hand = Changes {
-        agents: load_agents(db)?,
-        agent_states: load_keyed(db, "desks", |row: &AgentState| row.agent)?,
-        owners: load_keyed(db, "owners", |row: &Owner| row.id)?,
-        keys: load_keyed(db, "keys", |row: &Credential| row.id)?,
-        jobs: load_keyed(db, "jobs", |row: &Job| row.id)?,
-        idempotency_entries: load_idempotency_index(db)?,
-        rotations: turns.into_iter().map(|row| (row.skill.clone(), row)).collect(),
-        deliveries: pushes.into_iter().map(|row| (row.notice, Some(row))).collect(),
-        aliases: load_table::<Alias>(db, "aliases")?,
-        inboxes: mailboxes,
+    let written = load_table(db, "mailboxes", |inbox: Inbox| (inbox.agent, inbox))?;
+    let (inboxes, behind) = inboxes::load_inboxes(db, written.into_iter().collect())?;
+    let rotations = db.prepare_cached("SELECT skill, body, crc FROM turns").map_err(store_error)?;
+    let rotations: Vec<Arc<Rotation>> = read_rows("turns", rotations, [])?;
+    let deliveries = load_table(db, "pushes", |row: Delivery| (row.notice, Some(Arc::new(row))))?;
+    let hot = Changes {
+        // Of an agent that has left only the small part is kept.
+        agents: load_keyed(db, "agents", |row: Agent| (row.id, Arc::new(row).hot_row()))?,
+        agent_states: load_keyed(db, "desks", |row: AgentState| (row.agent, Arc::new(row)))?,
+        owners: load_keyed(db, "owners", |row: Owner| (row.id, Arc::new(row)))?,
+        keys: load_keyed(db, "keys", |row: Credential| (row.id, Arc::new(row)))?,
+        jobs: load_keyed(db, "jobs", |row: Job| (row.id, Arc::new(row)))?,
+        // Only what the world holds of saved answers: together their bodies may not fit into
+        // memory.
+        idempotency_entries: load_keyed(db, "memories", |row: IdempotencyRecord| {
+            (row.id, Arc::new(IdempotencyEntry::from(&row)))
+        })?,
+        rotations: rotations.into_iter().map(|row| (row.skill.clone(), row)).collect(),
+        deliveries: deliveries.into_iter().collect(),
+        aliases: load_table(db, "aliases", |row: Alias| row)?,
+        inboxes,
         next: load_counters(db)?,
         ..Changes::default()
     };
-    Ok((at_hand, behind))
+    Ok((hot, behind))
 }
 
-/// Row by row, so that the full rows of removed agents are never all in memory at once.
-fn load_agents(db: &Connection) -> Result<BTreeMap<AgentId, Arc<Agent>>, StoreError> {
-    let sql = "SELECT id, body, crc FROM agents ORDER BY id";
-    let mut statement = db.prepare_cached(sql).map_err(store_error)?;
-    let mut rows = statement.query([]).map_err(store_error)?;
-    let mut found = BTreeMap::new();
-    while let Some(row) = rows.next().map_err(store_error)? {
-        let agent: Arc<Agent> = read_row("agents", row)?;
-        found.insert(agent.id, agent.hot_row());
-    }
-    Ok(found)
-}
-
-/// What the world holds of saved answers. Rows are read one at a time: together their bodies may
-/// not fit into memory.
-fn load_idempotency_index(
-    db: &Connection,
-) -> Result<BTreeMap<AnswerId, Arc<IdempotencyEntry>>, StoreError> {
-    let sql = "SELECT id, body, crc FROM memories ORDER BY id";
-    let mut statement = db.prepare_cached(sql).map_err(store_error)?;
-    let mut rows = statement.query([]).map_err(store_error)?;
-    let mut all = BTreeMap::new();
-    while let Some(row) = rows.next().map_err(store_error)? {
-        let row: IdempotencyRecord = read_row("memories", row)?;
-        all.insert(row.id, Arc::new(IdempotencyEntry::from(&row)));
-    }
-    Ok(all)
-}
-
-fn load_keyed<K: Ord, T: DeserializeOwned>(
+/// The rows of a table as a map. They come in the order of their keys, so it is built at once.
+fn load_keyed<R: DeserializeOwned, K: Ord + Send, T: Send>(
     db: &Connection,
     table: &'static str,
-    key: impl Fn(&T) -> K,
-) -> Result<BTreeMap<K, Arc<T>>, StoreError> {
-    let rows: Vec<Arc<T>> = load_table(db, table)?;
-    Ok(rows.into_iter().map(|row| (key(&row), row)).collect())
-}
-
-fn load_table<T: DeserializeOwned>(
-    db: &Connection,
-    table: &'static str,
-) -> Result<Vec<T>, StoreError> {
-    let sql = format!("SELECT id, body, crc FROM {table} ORDER BY id");
-    read_rows(table, db.prepare_cached(&sql).map_err(store_error)?, [])
+    convert: impl Fn(R) -> (K, T) + Sync,
+) -> Result<BTreeMap<K, T>, StoreError> {
+    Ok(load_table(db, table, convert)?.into_iter().collect())
 }
 
 /// The next ids; `None` in a store that was never written to.

@@ -55,16 +55,38 @@ pub fn read_row<T: DeserializeOwned>(
     table: &str,
     row: &rusqlite::Row<'_>,
 ) -> Result<T, StoreError> {
+    let (key, body, crc) = row_parts(table, row)?;
+    decode_row(table, key, body, crc)
+}
+
+/// The key, body and checksum of a row.
+pub fn row_parts<'r>(
+    table: &str,
+    row: &'r rusqlite::Row<'_>,
+) -> Result<(ValueRef<'r>, &'r str, Option<i64>), StoreError> {
     let key = row.get_ref(0).map_err(store_error)?;
-    let wrong =
-        |why: String| StoreError::Corrupt(format!("row {} of {table} {why}", display_key(key)));
     let body = row.get_ref(1).map_err(store_error)?;
-    let body = body.as_str().map_err(|error| wrong(format!("is not text: {error}")))?;
-    let crc = row.get_ref(2).map_err(store_error)?.as_i64();
-    if crc.ok() != Some(i64::from(checksum(key, body.as_bytes()))) {
-        return Err(wrong("fails its checksum".to_owned()));
+    let body =
+        body.as_str().map_err(|error| corrupt(table, key, format!("is not text: {error}")))?;
+    Ok((key, body, row.get_ref(2).map_err(store_error)?.as_i64().ok()))
+}
+
+/// Checks a row against its checksum and decodes it.
+pub fn decode_row<T: DeserializeOwned>(
+    table: &str,
+    key: ValueRef<'_>,
+    body: &str,
+    crc: Option<i64>,
+) -> Result<T, StoreError> {
+    if crc != Some(i64::from(checksum(key, body.as_bytes()))) {
+        return Err(corrupt(table, key, "fails its checksum".to_owned()));
     }
-    serde_json::from_str(body).map_err(|error| wrong(format!("cannot be decoded: {error}")))
+    serde_json::from_str(body)
+        .map_err(|error| corrupt(table, key, format!("cannot be decoded: {error}")))
+}
+
+fn corrupt(table: &str, key: ValueRef<'_>, problem: String) -> StoreError {
+    StoreError::Corrupt(format!("row {} of {table} {problem}", display_key(key)))
 }
 
 fn display_key(key: ValueRef<'_>) -> String {

@@ -25,8 +25,10 @@ impl StoreSnapshot {
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         let mut attempts = 1;
         loop {
+            // A hub that stops removes its log, so it counts as running for as long as it did before.
+            let is_in_use = is_in_use(dir);
             match Self::try_open(dir) {
-                Err(StoreError::Corrupt(_)) if attempts < ATTEMPTS && is_in_use(dir) => {
+                Err(StoreError::Corrupt(_)) if attempts < ATTEMPTS && is_in_use => {
                     attempts += 1;
                 }
                 snapshot => return snapshot,
@@ -40,9 +42,12 @@ impl StoreSnapshot {
         backup::reject_backup(&db)?;
         let log = match checkpoint::read_log_state(&db) {
             // Without a log nothing is missing; the audit reports the row.
-            Err(StoreError::Corrupt(_)) if !log::exists(dir) => None,
+            Err(StoreError::Corrupt(_)) if log::is_absent(dir) => None,
             log => log?,
         };
+        if log.as_ref().is_some_and(|log| log.is_open) {
+            log::require_files(dir)?;
+        }
         // The log before the database: what the database lacks then is in what was read.
         let records = log.map(|log| LogSnapshot::read(dir, log.id)).transpose()?;
         db.execute_batch("BEGIN").map_err(store_error)?;

@@ -357,6 +357,7 @@ fn history_is_never_written_twice() {
 
 /// Small enough that a test reaches them.
 const SMALL: CheckpointLimits = CheckpointLimits {
+    file_bytes: 256 << 10,
     log_bytes: 256 << 10,
     log_bytes_max: 512 << 10,
     wal_pages: 128,
@@ -402,7 +403,7 @@ fn log_and_wal_stay_short_while_commits_and_readers_never_stop() {
         reader.join().expect("readers were never rejected");
     }
     // A file of the log grows beyond its limit while the other is still needed.
-    assert!(longest.0 <= 4 * crate::store::log::FILE_BYTES, "{} bytes of log", longest.0);
+    assert!(longest.0 <= 16 * SMALL.file_bytes, "{} bytes of log", longest.0);
     // A page of the WAL has a header of 24 bytes; one transaction may exceed the limit.
     let most = u64::from(2 * SMALL.wal_pages_max) * u64::from(PAGE_BYTES + 24);
     assert!(longest.1 <= most, "{} bytes of WAL, {most} allowed", longest.1);

@@ -9,6 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use super::kit::{Begun, Hub, LONG, SHORT, dispatcher, get_more, get_request, patient};
+use crate::edge::ConnectionThreads;
 use crate::edge::Settings;
 use crate::edge::accept::{Listener, run_accept_loop};
 use crate::shutdown::Shutdown;
@@ -160,7 +161,8 @@ async fn a_door_that_jams_is_tried_again() {
     let serving = tokio::spawn(async move {
         let door = Jammed { listener, failures: AtomicU32::new(6) };
         let served = Arc::new(dispatcher(address, &[], Metrics::new(Vec::new), &Begun::default()));
-        run_accept_loop(door, served, patient(), &Metrics::new(Vec::new), shutdown).await;
+        let (threads, metrics) = (ConnectionThreads::of_caller(), Metrics::new(Vec::new));
+        run_accept_loop(door, &threads, served, patient(), &metrics, shutdown).await;
     });
     let mut client =
         super::kit::Client(TcpStream::connect(address).await.expect("the server accepts"));
@@ -178,7 +180,8 @@ async fn a_jammed_door_does_not_keep_the_hub_from_stopping() {
     let serving = tokio::spawn(async move {
         let door = Jammed { listener, failures: AtomicU32::new(u32::MAX) };
         let served = Arc::new(dispatcher(address, &[], Metrics::new(Vec::new), &Begun::default()));
-        run_accept_loop(door, served, patient(), &Metrics::new(Vec::new), shutdown).await;
+        let (threads, metrics) = (ConnectionThreads::of_caller(), Metrics::new(Vec::new));
+        run_accept_loop(door, &threads, served, patient(), &metrics, shutdown).await;
     });
     tokio::task::yield_now().await;
     trigger.trigger();

@@ -26,8 +26,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::config::{Config, LoadedConfig, Profile};
 use crate::edge::{
-    BodyRateLimits, Dispatcher, HostPolicy, OperationTable, Principal, RateLimits, Settings, bind,
-    serve,
+    BodyRateLimits, ConnectionThreads, Dispatcher, HostPolicy, OperationTable, Principal,
+    RateLimits, Settings, bind, serve,
 };
 use crate::edge::{RequestId, TraceParent};
 use crate::shutdown::{Shutdown, ShutdownTrigger};
@@ -91,7 +91,8 @@ impl Hub {
         let (trigger, shutdown) = Shutdown::manual();
         let counted = metrics.clone();
         let serving = tokio::spawn(async move {
-            serve(listener, dispatcher, settings, &counted, shutdown).await;
+            let threads = ConnectionThreads::of_caller();
+            serve(listener, &threads, dispatcher, settings, &counted, shutdown).await;
         });
         Self { address, metrics, trigger, serving, begun }
     }

@@ -277,7 +277,7 @@ impl Hub {
         let (parts, body) = request.into_parts();
         let route = self.operations.find(&parts.method, parts.uri.path());
         match route.select(parts, body).await {
-            Ok((operation, request)) => operation.api.call(operation.clone(), request).await,
+            Ok((operation, request)) => operation.api.call(operation, request).await,
             Err(refusal) => refusal,
         }
     }

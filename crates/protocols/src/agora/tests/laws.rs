@@ -121,7 +121,7 @@ proptest! {
         };
         let Ok(made) = composer.sign(&draft) else { return Ok(()) };
         let proof = arrive(&made.text).expect("a good signature");
-        prop_assert_eq!((proof.key, proof.content), (composer.key(), made.sha256));
+        prop_assert_eq!((proof.key, proof.content), (composer.key(), made.sha256()));
     }
 
     #[test]

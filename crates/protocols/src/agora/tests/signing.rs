@@ -33,7 +33,7 @@ fn what_we_sign_verifies_and_stands_in_order() {
         let proof = prove(&envelope, NOW, WINDOW).expect("a good signature");
         assert_eq!(
             (proof.form, proof.key, proof.content),
-            (SignatureForm::Empty, hub.key(), made.sha256)
+            (SignatureForm::Empty, hub.key(), made.sha256())
         );
         assert_eq!((envelope.id, envelope.message_type), ("m-1", MessageType::Status));
         assert_eq!(envelope.timestamp_text, "2026-03-20T10:00:00.000Z");
@@ -48,7 +48,7 @@ fn a_payload_goes_out_as_it_was_given() {
     let payload = "{ \"b\": 1e20,\t\"a\" : \"\\u00e9\"}";
     let made = EnvelopeSigner::new(alice()).sign(&plain(payload)).expect("a good draft");
     assert!(made.text.contains(payload), "{}", made.text);
-    assert_eq!(arrive(&made.text).expect("a good signature").content, made.sha256);
+    assert_eq!(arrive(&made.text).expect("a good signature").content, made.sha256());
 }
 
 #[test]

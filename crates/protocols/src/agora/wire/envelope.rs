@@ -4,6 +4,7 @@
 //! are in the order of R73: the JSON with its numbers, the members, then the key that they name. A
 //! missing member and `null` are the same, as everywhere in the hub.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use rialto_core::time::Timestamp;
@@ -36,6 +37,8 @@ pub struct Envelope<'a> {
     pub sender: PublicKey,
     /// The sender as it was received: a did:key or a raw key.
     pub sender_text: &'a str,
+    /// The sender as did:key.
+    pub sender_did: Cow<'a, str>,
     /// The signature as it was received.
     pub signature: &'a str,
     /// The payload, an object.
@@ -85,6 +88,7 @@ impl<'a> Envelope<'a> {
             message_type: kind,
             sender: key,
             sender_text,
+            sender_did: key.did_from(sender_text),
             signature,
             payload,
             recipient,

@@ -3,6 +3,8 @@
 //! The current time is an argument. What the envelope alone cannot show (whether it was seen
 //! before, whether its sender is blocked) is checked elsewhere.
 
+use std::ops::Range;
+
 use rialto_core::time::{Millis, Timestamp};
 use sha2::{Digest as _, Sha256};
 
@@ -41,8 +43,22 @@ pub struct UnsignedEnvelope<'a> {
 pub struct SignedMessage {
     /// The JSON text of the envelope.
     pub text: String,
+    /// The text that was signed.
+    canonical: String,
+}
+
+impl SignedMessage {
     /// SHA-256 of the signed text, as receipts contain it.
-    pub sha256: [u8; 32],
+    pub fn sha256(&self) -> [u8; 32] {
+        Sha256::digest(&self.canonical).into()
+    }
+}
+
+/// The signed text of an envelope, and where its payload and signature are in it.
+struct CanonicalText {
+    text: String,
+    payload: Range<usize>,
+    signature: usize,
 }
 
 /// Signs envelopes with one key.
@@ -80,16 +96,19 @@ impl EnvelopeSigner {
         let canonical = jcs::canonicalize(&payload).map_err(|bad| {
             Malformed::from(jcs::CanonicalError { field: format!("/payload{}", bad.field), ..bad })
         })?;
-        let signed = self.written(draft, &canonical, "");
-        let sha256 = Sha256::digest(&signed).into();
-        let signature = base64url::encode(&self.secret.sign(signed.as_bytes()));
+        let CanonicalText { text: canonical, payload: place, signature: end } =
+            self.canonical_text(draft, &canonical);
+        let signature = base64url::encode(&self.secret.sign(canonical.as_bytes()));
         // The payload is sent as it was given: the canonical text of 1e20 is an integer, which
         // strict readers do not accept (D17).
-        Ok(SignedMessage { text: self.written(draft, payload.raw(), &signature), sha256 })
+        let (before, after) = (&canonical[..place.start], &canonical[place.end..end]);
+        let text = [before, payload.raw(), after, &signature, &canonical[end..]].concat();
+        Ok(SignedMessage { text, canonical })
     }
 
-    /// The envelope with its members in canonical order, so that no sorting is needed.
-    fn written(&self, draft: &UnsignedEnvelope<'_>, payload: &str, signature: &str) -> String {
+    /// The envelope with an empty signature and its members in canonical order, so that no sorting
+    /// is needed.
+    fn canonical_text(&self, draft: &UnsignedEnvelope<'_>, payload: &str) -> CanonicalText {
         let mut out = String::with_capacity(AROUND + payload.len());
         out.push('{');
         if let Some(bridge) = &draft.bridge {
@@ -100,7 +119,9 @@ impl EnvelopeSigner {
         out.push_str("\"id\":");
         jcs::push_string(&mut out, draft.id);
         out.push_str(",\"payload\":");
+        let start = out.len();
         out.push_str(payload);
+        let payload = start..out.len();
         out.push_str(",\"protocol\":\"");
         out.push_str(VERSION);
         if let Some(recipient) = draft.recipient {
@@ -118,13 +139,13 @@ impl EnvelopeSigner {
         }
         out.push_str(&self.did);
         out.push_str("\",\"signature\":\"");
-        out.push_str(signature);
+        let signature = out.len();
         out.push_str("\"},\"timestamp\":\"");
         out.push_str(&rfc3339::format_millis(draft.timestamp));
         out.push_str("\",\"type\":\"");
         out.push_str(draft.kind.as_str());
         out.push_str("\"}");
-        out
+        CanonicalText { text: out, payload, signature }
     }
 }
 

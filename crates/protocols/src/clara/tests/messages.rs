@@ -173,7 +173,7 @@ fn failures_have_the_statuses_of_the_book() {
 fn short_answers_are_those_of_the_book() {
     let id = ItemId::read(TASK).expect("an id");
     let taken = format!(r#"{{"message":"Processing DataItem","id":"{TASK}"}}"#);
-    assert_eq!(result::message_accepted_body(id), taken);
+    assert_eq!(result::message_accepted_body(TASK), taken);
     let read: result::AcceptedMessage = serde_json::from_str(&taken).expect("JSON");
     assert_eq!(read.id, TASK);
     let assigned = format!(r#"{{"message":"Processing Assignment","id":"{TASK}"}}"#);

@@ -12,7 +12,13 @@ use super::record::{TaskTotals, write_list};
 use super::register::format_price;
 use super::task::{TaskQuery, TaskRecord, TaskResult};
 use crate::clara::PROTOCOL;
+use crate::kit::jcs;
 use crate::kit::object::ObjectWriter;
+
+/// The digits of an anchor: the number of the message, padded with zeros.
+const ANCHOR_DIGITS: usize = 32;
+/// Space for the tags that most messages have.
+const USUAL_TAGS: usize = 9;
 
 /// A message of the market.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +34,8 @@ pub struct OutgoingMessage {
 impl OutgoingMessage {
     /// A message without data, with the tags that all messages of the market have.
     fn new(target: &str, action: &str) -> Self {
-        let message = Self { target: target.to_owned(), tags: Vec::new(), data: None };
+        let tags = Vec::with_capacity(USUAL_TAGS);
+        let message = Self { target: target.to_owned(), tags, data: None };
         message.tag("Action", action).tag("Protocol", PROTOCOL)
     }
 
@@ -56,26 +63,48 @@ impl OutgoingMessage {
 
     /// Writes the message with the number `reference`.
     pub fn write(&self, reference: u64) -> String {
+        let mut out = String::with_capacity(self.expected_len());
+        self.write_to(&mut out, reference);
+        out
+    }
+
+    /// Appends the message with the number `reference`.
+    pub(super) fn write_to(&self, out: &mut String, reference: u64) {
         let number = reference.to_string();
-        let usual = [
-            ("Data-Protocol", "ao"),
-            ("Variant", "ao.TN.1"),
-            ("Type", "Message"),
-            ("Reference", &number),
-        ];
-        let own = self.tags.iter().map(|(name, value)| (&**name, value.as_str()));
-        let pairs = usual.into_iter().chain(own);
-        let tags: Vec<String> = pairs
-            .map(|(name, value)| {
-                ObjectWriter::new().text("name", name).text("value", value).finish()
-            })
-            .collect();
-        ObjectWriter::new()
-            .text("Target", &self.target)
-            .text("Anchor", &format!("{reference:032}"))
-            .maybe_text("Data", self.data.as_deref())
-            .raw("Tags", &format!("[{}]", tags.join(",")))
-            .finish()
+        out.push_str("{\"Target\":");
+        jcs::push_string(out, &self.target);
+        out.push_str(",\"Anchor\":\"");
+        out.extend(std::iter::repeat_n('0', ANCHOR_DIGITS.saturating_sub(number.len())));
+        out.push_str(&number);
+        out.push('"');
+        if let Some(data) = &self.data {
+            out.push_str(",\"Data\":");
+            jcs::push_string(out, data);
+        }
+        out.push_str(",\"Tags\":[");
+        out.push_str(r#"{"name":"Data-Protocol","value":"ao"},"#);
+        out.push_str(r#"{"name":"Variant","value":"ao.TN.1"},"#);
+        out.push_str(r#"{"name":"Type","value":"Message"},"#);
+        out.push_str(r#"{"name":"Reference","value":""#);
+        out.push_str(&number);
+        out.push_str("\"}");
+        for (name, value) in &self.tags {
+            out.push_str(",{\"name\":");
+            jcs::push_string(out, name);
+            out.push_str(",\"value\":");
+            jcs::push_string(out, value);
+            out.push('}');
+        }
+        out.push_str("]}");
+    }
+
+    /// How long the written message is, if only its data has a few characters to escape.
+    pub(super) fn expected_len(&self) -> usize {
+        const AROUND: usize = 288;
+        const AROUND_TAG: usize = 22;
+        let tag = |(name, value): &(Cow<'_, str>, String)| AROUND_TAG + name.len() + value.len();
+        let data = self.data.as_ref().map_or(0, |data| data.len() + data.len() / 4);
+        AROUND + self.target.len() + data + self.tags.iter().map(tag).sum::<usize>()
     }
 }
 

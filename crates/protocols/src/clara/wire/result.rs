@@ -5,6 +5,7 @@ use rialto_core::time::Timestamp;
 use serde::Deserialize;
 
 use super::error::Failure;
+use super::outgoing::OutgoingMessage;
 use crate::clara::{PAGE, PAGE_MAX};
 use crate::kit::ans104::ItemId;
 use crate::kit::base64url;
@@ -13,24 +14,46 @@ use crate::kit::ijson::{self, Json, JsonValue};
 use crate::kit::object::ObjectWriter;
 use crate::kit::query::Query;
 
-/// The members of a result that are constant here.
-const OUTPUT: &str = r#"{"data":"","prompt":"","print":false}"#;
 /// The longest cursor that is read.
 const CURSOR_MAX: usize = 256;
 /// The error about an invalid `from` or `to`.
 const MARK: &str = "must be a cursor or milliseconds since 1970";
 
-/// Writes the result of a successful message from the messages that the market sent; see
-/// [`super::outgoing::OutgoingMessage::write`].
+/// Writes the result of a successful message from the encoded messages that the market sent; see
+/// [`OutgoingMessage::write`].
 pub fn write_result(messages: &[impl AsRef<str>]) -> String {
-    let messages: Vec<&str> = messages.iter().map(AsRef::as_ref).collect();
-    ObjectWriter::new()
-        .raw("Messages", &format!("[{}]", messages.join(",")))
-        .raw("Assignments", "[]")
-        .raw("Spawns", "[]")
-        .raw("Output", OUTPUT)
-        .integer("GasUsed", 0)
-        .finish()
+    let bytes = messages.iter().map(|message| message.as_ref().len() + 1).sum();
+    write_with_messages(bytes, messages, |out, message| out.push_str(message.as_ref()))
+}
+
+/// The same from messages that get their numbers now, the first one after `before`.
+pub fn write_numbered_result(messages: &[OutgoingMessage], before: u64) -> String {
+    let bytes = messages.iter().map(|message| message.expected_len() + 1).sum();
+    write_with_messages(bytes, (before + 1..).zip(messages), |out, (number, message)| {
+        message.write_to(out, number);
+    })
+}
+
+fn write_with_messages<M>(
+    bytes: usize,
+    messages: impl IntoIterator<Item = M>,
+    write: impl Fn(&mut String, M),
+) -> String {
+    const BEFORE: &str = r#"{"Messages":["#;
+    const AFTER: &str = concat!(
+        r#"],"Assignments":[],"Spawns":[],"#,
+        r#""Output":{"data":"","prompt":"","print":false},"GasUsed":0}"#,
+    );
+    let mut out = String::with_capacity(BEFORE.len() + bytes + AFTER.len());
+    out.push_str(BEFORE);
+    for message in messages {
+        if out.len() > BEFORE.len() {
+            out.push(',');
+        }
+        write(&mut out, message);
+    }
+    out.push_str(AFTER);
+    out
 }
 
 /// Writes the result of a message that had no effect. The text is that of an
@@ -286,13 +309,13 @@ pub struct AcceptedMessage {
 }
 
 /// 202: the message was evaluated and stored.
-pub fn message_accepted_body(id: ItemId) -> String {
+pub fn message_accepted_body(id: &str) -> String {
     processing("Processing DataItem", id)
 }
 
 /// 202: a known message was assigned again, which changes nothing.
 pub fn assignment_accepted_body(id: ItemId) -> String {
-    processing("Processing Assignment", id)
+    processing("Processing Assignment", &id.to_string())
 }
 
 /// 200: monitoring was switched on or off. It has no effect: every process here runs by itself.
@@ -309,6 +332,6 @@ pub fn overview_body(process: ItemId) -> String {
         .finish()
 }
 
-fn processing(message: &str, id: ItemId) -> String {
-    ObjectWriter::new().text("message", message).text("id", &id.to_string()).finish()
+fn processing(message: &str, id: &str) -> String {
+    ObjectWriter::with_capacity(96).text("message", message).text("id", id).finish()
 }

@@ -43,7 +43,9 @@ impl TaskRecord<'_> {
     /// Writes the record. The strategy appears twice: the spec's text and its sample use different
     /// names (D5).
     pub fn write(&self) -> String {
-        ObjectWriter::new()
+        /// Space for everything but the payload.
+        const AROUND: usize = 512;
+        ObjectWriter::with_capacity(AROUND + self.payload.map_or(0, str::len))
             .text("id", &self.id)
             .maybe_text("agentId", self.agent_id.as_deref())
             .text("requester", &self.requester)

@@ -4,6 +4,7 @@
 //! checked before all lengths are known to fit. An [`Item`] that was read is not yet proven:
 //! [`Item::verify`] checks its signature.
 
+mod known_keys;
 mod signature;
 mod tags;
 #[cfg(test)]
@@ -11,6 +12,7 @@ mod tests;
 
 use sha2::{Digest, Sha384};
 
+pub use known_keys::KnownKeys;
 pub use signature::{ItemId, SignatureType};
 pub use tags::Tag;
 
@@ -89,20 +91,17 @@ impl<'a> Item<'a> {
 
     /// The 48 bytes that are signed.
     pub fn deep_hash(&self) -> [u8; 48] {
-        deep_hash(&[
-            b"dataitem",
-            b"1",
-            self.signature_type.number().to_string().as_bytes(),
-            self.owner,
-            self.target.unwrap_or_default(),
-            self.anchor.unwrap_or_default(),
-            self.raw_tags,
-            self.data,
-        ])
+        self.deep_hash_with_key(hash_of_key(self.signature_type, self.owner))
     }
 
-    /// Whether its owner has signed it. Costs a full signature check, so it must not run on the
-    /// request loop.
+    /// The same, from the part that depends on the key alone ([`hash_of_key`]).
+    fn deep_hash_with_key(&self, hash: [u8; 48]) -> [u8; 48] {
+        let (target, anchor) = (self.target.unwrap_or_default(), self.anchor.unwrap_or_default());
+        add_blobs(hash, &[target, anchor, self.raw_tags, self.data])
+    }
+
+    /// Whether its owner has signed it, in any form that the signature may have. That can take a
+    /// millisecond, so it must not run on the request loop; [`KnownKeys`] is for that.
     pub fn verify(&self) -> Result<(), ItemSignatureError> {
         signature::verify(self)
     }
@@ -205,16 +204,10 @@ impl UnsignedItem<'_> {
     /// The 48 bytes that `owner` signs.
     pub fn deep_hash(&self, kind: SignatureType, owner: &[u8]) -> [u8; 48] {
         let empty: &[u8] = &[];
-        deep_hash(&[
-            b"dataitem",
-            b"1",
-            kind.number().to_string().as_bytes(),
-            owner,
-            self.target.as_ref().map_or(empty, |target| target),
-            self.anchor.as_ref().map_or(empty, |anchor| anchor),
-            &tags::write(self.tags),
-            self.data,
-        ])
+        let target = self.target.as_ref().map_or(empty, |target| target);
+        let anchor = self.anchor.as_ref().map_or(empty, |anchor| anchor);
+        let tags = tags::write(self.tags);
+        add_blobs(hash_of_key(kind, owner), &[target, anchor, &tags, self.data])
     }
 
     /// The item with its signature.
@@ -235,10 +228,15 @@ impl UnsignedItem<'_> {
     }
 }
 
-/// A hash of a list of blobs in which every boundary counts.
-fn deep_hash(blobs: &[&[u8]]) -> [u8; 48] {
-    let list: [u8; 48] = Sha384::digest(format!("list{}", blobs.len())).into();
-    blobs.iter().fold(list, |hash, blob| {
+/// The hash of an item's first four blobs, which all items of a key have in common. The deep hash
+/// is a hash of a list of eight blobs, in which every boundary counts.
+fn hash_of_key(kind: SignatureType, owner: &[u8]) -> [u8; 48] {
+    let list = Sha384::digest(b"list8").into();
+    add_blobs(list, &[b"dataitem", b"1", kind.number().to_string().as_bytes(), owner])
+}
+
+fn add_blobs(hash: [u8; 48], blobs: &[&[u8]]) -> [u8; 48] {
+    blobs.iter().fold(hash, |hash, blob| {
         let pair = Sha384::new_with_prefix(hash).chain_update(hash_blob(blob));
         pair.finalize().into()
     })

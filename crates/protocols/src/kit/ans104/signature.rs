@@ -7,7 +7,8 @@
 use std::fmt;
 
 use aws_lc_rs::signature::{
-    RSA_PSS_2048_8192_SHA256, RsaParameters, RsaPssSaltLength, RsaPublicKeyComponents,
+    ParsedPublicKey, RSA_PSS_2048_8192_SHA256, RsaParameters, RsaPssSaltLength,
+    RsaPublicKeyComponents,
 };
 use k256::ecdsa::{RecoveryId, Signature, VerifyingKey};
 use num_bigint::BigUint;
@@ -28,11 +29,67 @@ pub(super) fn verify(item: &Item<'_>) -> Result<(), ItemSignatureError> {
     }
 }
 
+/// A key that is ready to verify, for signatures in the form in which it signed before.
+pub(super) enum KeyVerifier {
+    /// With the length of the salt that its wallet uses.
+    Rsa(ParsedPublicKey),
+    Ed25519(Verifier),
+}
+
+/// The verifier of the key of a valid item. There is none for salts of unusual length, nor for
+/// Ethereum, where the key is recovered from each signature.
+pub(super) fn prepare(item: &Item<'_>) -> Option<KeyVerifier> {
+    match item.signature_type {
+        SignatureType::Arweave => {
+            let hash = item.deep_hash();
+            let components = RsaPublicKeyComponents { n: item.owner, e: &EXPONENT_BYTES };
+            let with = |salt| components.to_parsed_public_key(salt).map(KeyVerifier::Rsa).ok();
+            let mut usual = [&LONGEST, &USUAL].into_iter().filter_map(with);
+            usual.find(|verifier| verifier.verify(item, &hash).is_ok())
+        }
+        SignatureType::Ed25519 | SignatureType::Solana => {
+            ed25519_verifier(item.owner).map(KeyVerifier::Ed25519).ok()
+        }
+        SignatureType::Ethereum => None,
+    }
+}
+
+impl KeyVerifier {
+    /// Verifies an item of this key with its deep hash.
+    pub(super) fn verify(
+        &self,
+        item: &Item<'_>,
+        hash: &[u8; 48],
+    ) -> Result<(), ItemSignatureError> {
+        match (self, item.signature_type) {
+            (Self::Rsa(key), _) if is_below_modulus(item.owner, item.signature) => {
+                key.verify_sig(hash, item.signature).map_err(|_| ItemSignatureError::BadSignature)
+            }
+            (Self::Rsa(_), _) => Err(ItemSignatureError::BadSignature),
+            (Self::Ed25519(key), SignatureType::Solana) => {
+                verify_ed25519(key, digits(hash).as_bytes(), item.signature)
+            }
+            (Self::Ed25519(key), _) => verify_ed25519(key, hash, item.signature),
+        }
+    }
+}
+
 /// Strict: only canonical numbers and points, and no key of small order.
 fn ed25519(owner: &[u8], message: &[u8], signature: &[u8]) -> Result<(), ItemSignatureError> {
-    let key =
-        owner.try_into().map(PublicKey::from_bytes).map_err(|_| ItemSignatureError::BadKey)?;
-    let verifier = Verifier::new(key).map_err(|_| ItemSignatureError::BadKey)?;
+    verify_ed25519(&ed25519_verifier(owner)?, message, signature)
+}
+
+fn ed25519_verifier(owner: &[u8]) -> Result<Verifier, ItemSignatureError> {
+    let key = owner.try_into().map(PublicKey::from_bytes);
+    let key = key.map_err(|_| ItemSignatureError::BadKey)?;
+    Verifier::new(key).map_err(|_| ItemSignatureError::BadKey)
+}
+
+fn verify_ed25519(
+    verifier: &Verifier,
+    message: &[u8],
+    signature: &[u8],
+) -> Result<(), ItemSignatureError> {
     let signature = signature.try_into().map_err(|_| ItemSignatureError::BadSignature)?;
     verifier.verify(message, signature).map_err(|_| ItemSignatureError::BadSignature)
 }
@@ -144,8 +201,13 @@ const EXPONENT: u32 = 65_537;
 const LENGTH: usize = 512;
 /// The size of a SHA-256 hash, in bytes.
 const HASH: usize = 32;
+/// The exponent as the library takes it: without leading zeros.
+const EXPONENT_BYTES: [u8; 3] = [1, 0, 1];
 /// The longest salt, which Node wallets use.
-const LONGEST: RsaParameters = RSA_PSS_2048_8192_SHA256.with_pss_salt_length(RsaPssSaltLength::Max);
+static LONGEST: RsaParameters =
+    RSA_PSS_2048_8192_SHA256.with_pss_salt_length(RsaPssSaltLength::Max);
+/// A salt as long as the hash, which all other wallets use.
+static USUAL: RsaParameters = RSA_PSS_2048_8192_SHA256;
 
 /// RSA-PSS with SHA-256 and a salt of any length. Wallets use two lengths, and those are checked at full
 /// speed. Any other length is first recovered from the signature, which the library cannot do, and
@@ -156,20 +218,23 @@ fn verify_rsa(owner: &[u8], message: &[u8], signature: &[u8]) -> Result<(), Item
     if !whole {
         return Err(ItemSignatureError::BadKey);
     }
-    // Both have the same length, so comparing bytes compares the numbers: the signature must be
-    // below the modulus.
-    if signature.len() != LENGTH || signature >= owner {
+    if !is_below_modulus(owner, signature) {
         return Err(ItemSignatureError::BadSignature);
     }
-    let exponent = EXPONENT.to_be_bytes();
-    let key = RsaPublicKeyComponents { n: owner, e: &exponent[1..] };
+    let key = RsaPublicKeyComponents { n: owner, e: &EXPONENT_BYTES };
     let holds = |with: &RsaParameters| key.verify(with, message, signature).is_ok();
-    if holds(&LONGEST) || holds(&RSA_PSS_2048_8192_SHA256) {
+    if holds(&LONGEST) || holds(&USUAL) {
         return Ok(());
     }
     let salt = salt_length(owner, signature).ok_or(ItemSignatureError::BadSignature)?;
     let other = RSA_PSS_2048_8192_SHA256.with_pss_salt_length(RsaPssSaltLength::Custom(salt));
     if holds(&other) { Ok(()) } else { Err(ItemSignatureError::BadSignature) }
+}
+
+/// Whether the signature is a number below the modulus. Both have the same length, so comparing
+/// bytes compares the numbers.
+fn is_below_modulus(owner: &[u8], signature: &[u8]) -> bool {
+    signature.len() == LENGTH && signature < owner
 }
 
 /// The length of the salt: the bytes after the zeros and the one of the unmasked block (RFC 8017,

@@ -1,6 +1,8 @@
 //! Tests: spellings of keys, refused keys, and invalid signatures.
 
+use num_bigint::BigUint;
 use proptest::prelude::*;
+use sha2::{Digest as _, Sha512};
 
 use super::*;
 
@@ -186,7 +188,85 @@ fn a_signature_cannot_be_written_in_a_second_way() {
     }
 }
 
+/// A number from its bytes, least byte first, as Ed25519 writes them.
+fn number(bytes: &[u8]) -> BigUint {
+    BigUint::from_bytes_le(bytes)
+}
+
+/// The signature of `message` with the neutral point as R and S = k·a, which only the owner of the
+/// key can make. The curve's equation holds for it: S·B − k·A is the neutral point.
+fn with_neutral_point(seed: &[u8; 32], message: &[u8]) -> [u8; 64] {
+    let key = SecretKey::from_seed(seed).public();
+    let mut secret: [u8; 32] = Sha512::digest(seed)[..32].try_into().expect("32 bytes");
+    secret[0] &= 0xf8;
+    secret[31] = secret[31] & 0x3f | 0x40;
+    let r = hex(SMALL_ORDER[0]);
+    let hash = Sha512::new_with_prefix(r).chain_update(key.as_bytes()).chain_update(message);
+    let s = number(&hash.finalize()) * number(&secret) % number(&ORDER);
+    let mut signature = [0; 64];
+    signature[..32].copy_from_slice(&r);
+    let s = s.to_bytes_le();
+    signature[32..32 + s.len()].copy_from_slice(&s);
+    signature
+}
+
+#[test]
+fn a_point_of_small_order_is_known_by_its_bytes() {
+    // The last six are not canonical, so no expected point is ever written like them.
+    for text in &SMALL_ORDER[..8] {
+        assert!(is_small_order(&hex(text)), "{text}");
+    }
+    assert!(!is_small_order(&hex(KEY)) && !is_small_order(&hex(&SIGNATURE[..64])));
+}
+
 proptest! {
+    #[test]
+    fn a_signature_with_r_of_small_order_is_refused_although_the_equation_holds(
+        seed in any::<[u8; 32]>(),
+        message in any::<Vec<u8>>(),
+    ) {
+        let bytes = with_neutral_point(&seed, &message);
+        let verifier = Verifier::new(SecretKey::from_seed(&seed).public()).expect("a good key");
+        let signature = Signature::from_bytes(&bytes);
+        prop_assert!(verifier.0.verify(&message, &signature).is_ok());
+        prop_assert!(verifier.0.verify_strict(&message, &signature).is_err());
+        prop_assert_eq!(verifier.verify(&message, &bytes), Err(BadSignature));
+    }
+
+    #[test]
+    fn a_changed_signature_is_judged_as_the_library_judges_it_strictly(
+        seed in any::<[u8; 32]>(),
+        message in any::<Vec<u8>>(),
+        bit in 0..=512_usize,
+    ) {
+        let secret = SecretKey::from_seed(&seed);
+        let verifier = Verifier::new(secret.public()).expect("a key that was made");
+        let mut bytes = secret.sign(&message);
+        if let Some(byte) = bytes.get_mut(bit / 8) {
+            *byte ^= 1 << (bit % 8);
+        }
+        let strict = verifier.0.verify_strict(&message, &Signature::from_bytes(&bytes));
+        prop_assert_eq!(verifier.verify(&message, &bytes).is_ok(), strict.is_ok());
+    }
+
+    #[test]
+    fn digits_are_read_as_the_general_decoder_reads_them(
+        digits in "[1-9A-HJ-NP-Za-km-z]{47}|6Mk[1-9A-HJ-NP-Za-km-z]{44}|6Mk[1-9A-HJ-NP-Za-km-z]{20}[0OIl+é]\\PC{23}",
+    ) {
+        let read = PublicKey::parse(&format!("did:key:z{digits}"));
+        let decoded = bs58::decode(&digits).into_vec().unwrap_or_default();
+        let key = decoded.strip_prefix(&[0xed, 0x01]).and_then(|key| key.try_into().ok());
+        prop_assert_eq!(read.ok(), key.map(PublicKey));
+    }
+
+    #[test]
+    fn a_key_read_from_any_spelling_has_the_same_did(bytes in any::<[u8; 32]>()) {
+        let key = PublicKey(bytes);
+        for text in [key.did(), base64url::encode(&bytes)] {
+            prop_assert_eq!(key.did_from(&text), key.did());
+        }
+    }
+
     #[test]
     fn every_key_has_one_did(bytes in any::<[u8; 32]>()) {
         let key = PublicKey(bytes);

@@ -1,5 +1,6 @@
 //! Tests: the published items, tampering, and bytes that are not items.
 
+mod known_keys;
 mod wallets;
 
 use proptest::prelude::*;
@@ -67,7 +68,14 @@ fn every_invalid_item_is_refused() {
 
 /// A small item signed by a test key.
 fn signed(kind: SignatureType, draft: &UnsignedItem<'_>) -> Vec<u8> {
-    let key = SecretKey::from_seed(&[7; 32]);
+    signed_by(7, kind, draft)
+}
+
+/// A small item signed by one of many test keys.
+fn signed_by(number: u64, kind: SignatureType, draft: &UnsignedItem<'_>) -> Vec<u8> {
+    let mut seed = [7; 32];
+    seed[..8].copy_from_slice(&number.to_be_bytes());
+    let key = SecretKey::from_seed(&seed);
     let owner = *key.public().as_bytes();
     let hash = draft.deep_hash(kind, &owner);
     let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();

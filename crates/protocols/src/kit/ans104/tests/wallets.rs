@@ -25,7 +25,7 @@ fn modulus(key: &KeyPair) -> Vec<u8> {
     der[start + 4..start + 4 + 512].to_vec()
 }
 
-fn rsa_item(how: &'static dyn RsaEncoding) -> Vec<u8> {
+pub(super) fn rsa_item(how: &'static dyn RsaEncoding) -> Vec<u8> {
     let owner = modulus(&RSA);
     let hash = DRAFT.deep_hash(SignatureType::Arweave, &owner);
     let mut signature = vec![0; 512];
@@ -33,7 +33,7 @@ fn rsa_item(how: &'static dyn RsaEncoding) -> Vec<u8> {
     DRAFT.with_signature(SignatureType::Arweave, &owner, &signature)
 }
 
-const fn salted(length: u16) -> RsaSignatureEncoding {
+pub(super) const fn salted(length: u16) -> RsaSignatureEncoding {
     RSA_PSS_SHA256.with_pss_salt_length(RsaPssSaltLength::Custom(length))
 }
 
@@ -75,7 +75,7 @@ fn a_signature_has_one_number_and_a_key_4096_bits() {
 }
 
 /// An item signed by a test Ethereum key, with a changed signature.
-fn ethereum_item(change: impl Fn(&mut [u8; 65])) -> Vec<u8> {
+pub(super) fn ethereum_item(change: impl Fn(&mut [u8; 65])) -> Vec<u8> {
     let key = SigningKey::from_slice(&[0x42; 32]).expect("a key");
     let owner = key.verifying_key().to_sec1_point(false);
     let hash = DRAFT.deep_hash(SignatureType::Ethereum, owner.as_bytes());
