@@ -317,7 +317,10 @@ impl Hub {
         assert_eq!(goes_on, !stops, "only a broken store ends the lane");
         let outcomes: Vec<Outcome> = match end {
             End::Unheard => asks.iter().map(|_| Outcome::Lost).collect(),
-            _ => running.into_iter().zip(&asks).map(|(one, ask)| self.answered(one, ask)).collect(),
+            End::Well => {
+                running.into_iter().zip(&asks).map(|(one, ask)| self.answered(one, ask)).collect()
+            }
+            _ => running.into_iter().zip(&asks).map(|(one, ask)| failed(one, ask)).collect(),
         };
         is_written(written.as_ref(), &expected, end);
         for (at, outcome) in outcomes.iter().enumerate() {
@@ -375,6 +378,14 @@ impl Hub {
         let before = self.model.reborn(&read, self.now());
         view::is_remembered(&before, &self.model.scene.world);
         self.engine.with_world(|shown| view::is_what_is_committed(shown, &self.model.scene.world));
+    }
+}
+
+/// The outcome of a command whose batch has failed: there is one at once.
+fn failed(mut running: Running, ask: &Ask) -> Outcome {
+    match running.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(ran) => Outcome::of(ran),
+        Poll::Pending => panic!("the batch has failed, and there is no reply to {ask:?}"),
     }
 }
 

@@ -316,7 +316,7 @@ fn end(dice: &mut Dice, cases: u64) -> End {
 
 /// The ends of batches that are decided on top of each other.
 fn ends(dice: &mut Dice, batches: usize) -> Vec<End> {
-    (0..batches).map(|_| end(dice, 80)).collect()
+    (0..batches).map(|_| end(dice, 160)).collect()
 }
 
 fn told_batch(now: Timestamp, end: End, asks: &[Ask]) -> String {
