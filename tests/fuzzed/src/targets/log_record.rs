@@ -40,7 +40,7 @@ fn log_of(text: &[u8]) -> (Vec<u8>, Vec<Appended>) {
     for (id, line) in (1..).zip(text.split(|byte| *byte == b'\n').take(BATCHES_MAX)) {
         let name = String::from_utf8_lossy(line).into_owned();
         let protocol = Protocol::new("relay");
-        let alias = Alias { id: AliasId(id), protocol, name, agent: AgentId(id) };
+        let alias = Alias { id: AliasId(id), protocol, name: name.into(), agent: AgentId(id) };
         let changes = Changes { aliases: vec![alias], ..Changes::default() };
         let expired = ExpiredRows { answers: vec![AnswerId(id)], ..ExpiredRows::default() };
         let mut record = Vec::new();
