@@ -95,7 +95,7 @@ pub fn register_pairs(hub: &BenchHub, prefix: &str, count: usize) -> io::Result<
     let workers: Vec<_> = (0..count)
         .map(|at| NewAgent::worker(format!("{prefix}-works-{at}"), skill(at), 1))
         .collect();
-    let requesters: Vec<_> = payers.iter().map(|payer| NewAgent::requester(payer)).collect();
+    let requesters: Vec<_> = payers.iter().map(NewAgent::requester).collect();
     let workers = hub.register_agents(&workers)?;
     let requesters = hub.register_agents(&requesters)?;
     hub.grant_credits(&payers)?;

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use crate::ask::{Ask, Due, Outcome};
 use crate::model::{Expected, Model, Presented, markets};
-use crate::store::{Fault, Kept, SimStore, Written};
+use crate::store::{Fault, SimStore, Written, WrittenPart};
 use crate::view;
 
 /// How a batch ends.
@@ -28,11 +28,11 @@ use crate::view;
 pub enum End {
     Well,
     /// The disk is full.
-    Full(Kept),
+    Full(WrittenPart),
     /// The append fails; the hub stops.
-    Broken(Kept),
+    Broken(WrittenPart),
     /// The hub crashes while the batch is in the log.
-    Cut(Kept),
+    Cut(WrittenPart),
     /// The hub crashes after the batch is published and before any reply.
     Unheard,
 }
@@ -52,7 +52,7 @@ impl End {
         match self {
             Self::Well | Self::Unheard => false,
             Self::Full(_) => true,
-            Self::Broken(kept) | Self::Cut(kept) => kept != Kept::Whole,
+            Self::Broken(kept) | Self::Cut(kept) => kept != WrittenPart::Whole,
         }
     }
 
@@ -283,7 +283,11 @@ impl Hub {
                 if written.is_some() {
                     next.expected = self.model.batch(&next.asks, &next.presented, next.at);
                 }
-                next.end = End::Cut(if written.is_some() { Kept::Whole } else { Kept::Nothing });
+                next.end = End::Cut(if written.is_some() {
+                    WrittenPart::Whole
+                } else {
+                    WrittenPart::Nothing
+                });
                 all.push(self.ended(next, written));
                 None
             }

@@ -24,7 +24,7 @@ use crate::log::Log;
 use crate::net::Net;
 use crate::orders;
 use crate::rest;
-use crate::store::Kept;
+use crate::store::WrittenPart;
 
 /// When every life starts.
 const DAWN: Timestamp = Timestamp(1_000_000_000);
@@ -302,13 +302,13 @@ fn meanwhile(dice: &mut Dice, hub: &mut Hub) {
 
 /// How a batch ends: in ten of so many cases not well.
 fn end(dice: &mut Dice, cases: u64) -> End {
-    let part = dice.of([Kept::Nothing, Kept::Part]);
+    let part = dice.of([WrittenPart::Nothing, WrittenPart::Part]);
     match dice.roll(cases) {
         0..=3 => End::Full(part),
         4 => End::Broken(part),
         5 => End::Cut(part),
-        6 => End::Broken(Kept::Whole),
-        7 => End::Cut(Kept::Whole),
+        6 => End::Broken(WrittenPart::Whole),
+        7 => End::Cut(WrittenPart::Whole),
         8 | 9 => End::Unheard,
         _ => End::Well,
     }

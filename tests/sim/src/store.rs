@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 
 /// What is on disk of a record whose append did not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum WrittenPart {
     Nothing,
     /// Some of its pages.
     Part,
@@ -33,9 +33,9 @@ pub enum Fault {
     #[default]
     None,
     /// The disk is full, and a part of the record may have been written.
-    Full(Kept),
+    Full(WrittenPart),
     /// It fails.
-    Failed(Kept),
+    Failed(WrittenPart),
 }
 
 /// What one append wrote.
@@ -184,17 +184,17 @@ impl Disk {
         }
         let bytes = log.buffer.len();
         let kept = match fault {
-            Fault::None => Kept::Whole,
+            Fault::None => WrittenPart::Whole,
             Fault::Full(kept) | Fault::Failed(kept) => kept,
         };
         match kept {
-            Kept::Nothing => {}
+            WrittenPart::Nothing => {}
             // The last page is missing, so no record is whole.
-            Kept::Part => log.write(bytes - PAGE_BYTES / 2, checkpointed),
-            Kept::Whole => log.write(bytes, checkpointed),
+            WrittenPart::Part => log.write(bytes - PAGE_BYTES / 2, checkpointed),
+            WrittenPart::Whole => log.write(bytes, checkpointed),
         }
         let (batch, expired) = (batch.clone(), expired.clone());
-        let written = (kept == Kept::Whole).then_some(Written { batch, expired });
+        let written = (kept == WrittenPart::Whole).then_some(Written { batch, expired });
         self.appends.push_back(Append { written, has_failed: fault != Fault::None });
         match fault {
             Fault::Full(_) => return Err(StoreError::Full),

@@ -91,7 +91,7 @@ pub const ALL: [GrowthCase; 6] = [
             filled.hub.register_crowd(filled.count, skill)
         },
         loads: &[
-            choose("choose the best", |filled, plan| run_best(filled, plan)),
+            choose("choose the best", run_best),
             choose("choose round robin", |filled, plan| run_tasks(filled, plan, "roundRobin")),
             choose("choose the cheapest", |filled, plan| run_tasks(filled, plan, "cheapest")),
             choose("choose the least occupied", |filled, plan| {

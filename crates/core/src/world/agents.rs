@@ -20,7 +20,10 @@ use crate::time::Timestamp;
 #[derive(Clone, Debug)]
 pub(super) enum OwnerAgents {
     One(AgentId),
-    #[expect(clippy::box_collection, reason = "the set itself would double the size of all entries")]
+    #[expect(
+        clippy::box_collection,
+        reason = "the set itself would double the size of all entries"
+    )]
     Several(Box<BTreeSet<AgentId>>),
 }
 
