@@ -14,6 +14,9 @@ use crate::job::readiness::START_RATE_WINDOW;
 use crate::job::{Job, Requester, Selection, State};
 use crate::time::Timestamp;
 
+/// Agents whose start times are kept before those of idle ones are dropped.
+pub(super) const START_TIMES_MIN: usize = 1_024;
+
 impl World {
     /// A live job, or a finished one that was loaded.
     pub fn job(&self, id: JobId) -> Option<&Arc<Job>> {
@@ -45,7 +48,7 @@ impl World {
         self.deferred_jobs.get(&agent).into_iter().flatten().filter_map(|id| self.jobs.get(id))
     }
 
-    /// How many jobs an agent with a start limit started in the last minute.
+    /// How many jobs the agent started in the last minute.
     pub fn recent_start_count(&self, agent: AgentId, now: Timestamp) -> usize {
         let lately = |at: &&Timestamp| now < at.plus(START_RATE_WINDOW);
         self.start_times
@@ -171,17 +174,19 @@ impl World {
         }
     }
 
-    /// Records an assignment of an agent with a start limit.
+    /// Records an assignment, also of an agent without a start limit: within one batch the limit may
+    /// be set after the assignment, and every copy of the world must come to the same.
     pub(super) fn record_start(&mut self, worker: AgentId, since: Timestamp) {
-        let agent = self.agents.row(worker);
-        let limit = agent.and_then(|agent| agent.terms.capacity.max_starts_per_minute);
-        let Some(limit) = limit else { return };
+        let is_over = |at: Timestamp| at.plus(START_RATE_WINDOW) <= since;
         let starts = self.start_times.entry(worker).or_default();
         // Rows come in order of their jobs, not of their start times.
         starts.insert(starts.partition_point(|at| *at <= since), since);
-        // Entries beyond the limit never matter.
-        while starts.len() > limit as usize {
+        while starts.front().is_some_and(|at| is_over(*at)) {
             starts.pop_front();
+        }
+        if self.start_times.len() >= self.start_times_max {
+            self.start_times.retain(|_, starts| starts.back().is_some_and(|at| !is_over(*at)));
+            self.start_times_max = START_TIMES_MIN.max(2 * self.start_times.len());
         }
     }
 

@@ -98,8 +98,10 @@ pub struct World {
     assigned_jobs: IdMap<AgentId, BTreeSet<JobId>>,
     /// Jobs deferred until their agent is back or they are approved.
     deferred_jobs: IdMap<AgentId, BTreeSet<JobId>>,
-    /// Start times of the last jobs, for agents with a start limit.
+    /// When agents started their last jobs, for the last minute.
     start_times: IdMap<AgentId, VecDeque<Timestamp>>,
+    /// At this many agents those that started nothing in the last minute are dropped.
+    start_times_max: usize,
     /// Jobs whose worker has not read their notice yet, by its position in the inbox.
     unread: IdMap<AgentId, BTreeMap<u64, JobId>>,
     requested_jobs: IdMap<AgentId, BTreeSet<JobId>>,
@@ -168,6 +170,7 @@ impl World {
             assigned_jobs: IdMap::default(),
             deferred_jobs: IdMap::default(),
             start_times: IdMap::default(),
+            start_times_max: jobs::START_TIMES_MIN,
             unread: IdMap::default(),
             requested_jobs: IdMap::default(),
             inviting_jobs: IdMap::default(),
