@@ -434,6 +434,21 @@ fn a_reader_from_outside_lets_the_wal_grow_only_while_it_reads() {
 }
 
 #[test]
+fn a_start_replays_only_what_the_tables_lack() {
+    let (dir, copy) = (dir(), dir());
+    let mut store = SqliteStore::open(dir.path()).unwrap();
+    store.commit(&filler(1, 10), &ExpiredRows::default()).unwrap();
+    store.write_tables();
+    store.commit(&filler(2, 10), &ExpiredRows::default()).unwrap();
+    for file in std::fs::read_dir(dir.path()).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+    }
+    let tail = SqliteStore::open(copy.path()).unwrap().take_tail();
+    assert_eq!(tail.iter().map(|batch| batch.place.number).collect::<Vec<_>>(), [2]);
+}
+
+#[test]
 fn what_a_killed_hub_committed_is_there_after_the_restart() {
     let dir = dir();
     let copy = self::dir();
