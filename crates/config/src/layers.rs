@@ -114,6 +114,21 @@ impl<'a> Layers<'a> {
         }));
     }
 
+    /// Gives another key this value where the highest layer that sets `key` does not unset it. It
+    /// counts as given below all layers, with the origin of `key`.
+    pub fn imply(&mut self, key: &str, implied: &str, value: &str) {
+        let Some(given) = self.given.iter().rfind(|given| given.key == key) else { return };
+        let is_unset = match &given.value {
+            LayerValue::Text(text) => text.is_empty(),
+            LayerValue::Toml(value) => value.as_str() == Some(""),
+        };
+        if !is_unset {
+            let (key, origin) = (implied.to_owned(), given.origin.clone());
+            let value = LayerValue::Text(value.to_owned());
+            self.given.insert(0, GivenValue { key, origin, value });
+        }
+    }
+
     /// Resolves one key: the value of the highest layer, or the default. An invalid value is
     /// recorded as an error; `finish` returns all of them.
     pub fn resolve<'d, T: Setting>(

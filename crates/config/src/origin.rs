@@ -7,8 +7,12 @@ const ENV_PREFIX: &str = "RIALTO_";
 /// Separates section and key in a variable, because keys contain single underscores.
 const ENV_DOT: &str = "__";
 /// Keys that have their own flag; all others are set with `--set`.
-const FLAGS: [(&str, &str); 3] =
-    [("http.listen", "--listen"), ("http.public_url", "--public-url"), ("data.dir", "--data")];
+const FLAGS: [(&str, &str); 4] = [
+    ("http.listen", "--listen"),
+    ("http.public_url", "--public-url"),
+    ("data.dir", "--data"),
+    ("store.database_url", "--database-url"),
+];
 
 /// The layer a value was given in.
 #[derive(Clone, Debug, PartialEq, Eq)]

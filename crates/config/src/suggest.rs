@@ -5,8 +5,8 @@ use strsim::damerau_levenshtein;
 /// A key is suggested only if it has at most one mistake per this many letters.
 const LETTERS_PER_MISTAKE: usize = 3;
 
-/// The known key nearest to `given`, if one is near enough. The right name in the wrong section, or
-/// in none, counts as one mistake.
+/// The known key nearest to `given`, if one is near enough; the first of several. The right name in
+/// the wrong section, or in none, counts as one mistake.
 pub fn nearest_key<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let given = given.to_lowercase();
     let distance = |key: &str| {
@@ -16,7 +16,7 @@ pub fn nearest_key<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Opt
     known
         .map(|key| (distance(key), key))
         .filter(|(mistakes, _)| mistakes * LETTERS_PER_MISTAKE <= given.len())
-        .min()
+        .min_by_key(|(mistakes, _)| *mistakes)
         .map(|(_, key)| key)
 }
 
@@ -28,7 +28,8 @@ fn last_part(key: &str) -> &str {
 mod tests {
     use super::*;
 
-    const KNOWN: [&str; 4] = ["http.listen", "http.body_limit", "egress.timeout", "data.dir"];
+    const KNOWN: [&str; 5] =
+        ["http.listen", "http.body_limit", "egress.timeout", "data.dir", "cluster.listen"];
 
     fn guess(given: &str) -> Option<&'static str> {
         nearest_key(given, KNOWN.into_iter())
@@ -46,6 +47,7 @@ mod tests {
     fn the_right_name_in_the_wrong_place_is_understood() {
         assert_eq!(guess("server.listen"), Some("http.listen"));
         assert_eq!(guess("timeout"), Some("egress.timeout"));
+        assert_eq!(guess("listen"), Some("http.listen"), "the first of two");
     }
 
     #[test]

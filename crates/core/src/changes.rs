@@ -13,7 +13,7 @@ use crate::agent::{Agent, AgentState};
 use crate::alias::{Alias, Claim};
 use crate::event::HistoryLine;
 use crate::id::*;
-use crate::idempotency::{IdempotencyEntry, IdempotencyRecord};
+use crate::idempotency::{IdempotencyEntry, IdempotencyRecord, Receipt};
 use crate::job::Job;
 use crate::job::select::Rotation;
 use crate::ledger::{Entry, EntryHash, Transfer};
@@ -149,6 +149,50 @@ pub struct ExpiredRows {
 impl ExpiredRows {
     pub fn is_empty(&self) -> bool {
         self.answers.is_empty() && self.keys.is_empty()
+    }
+}
+
+/// What one batch commits: the content of its record in the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batch {
+    pub changes: Changes,
+    pub expired: ExpiredRows,
+    /// What other nodes need besides the rows. Empty for a hub of one node.
+    pub for_nodes: ForNodes,
+}
+
+/// The part of a batch that only the nodes of a cluster read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForNodes {
+    /// The time at which the batch was decided.
+    pub at: Timestamp,
+    /// When agents were last seen. A hub of one node keeps this in memory only.
+    pub last_seen: Vec<(AgentId, Timestamp)>,
+    /// What the commands did that other nodes passed on.
+    pub receipts: Vec<ForwardedReceipt>,
+}
+
+/// What a command did that a node passed on to the writer: proof for that node that the command is
+/// committed, also if the writer is gone before it answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForwardedReceipt {
+    /// The node that passed it on, and that node's number for it.
+    pub node: u64,
+    pub number: u64,
+    pub receipt: Receipt,
+}
+
+impl Batch {
+    /// The batch of a hub of one node.
+    pub fn new(changes: Changes, expired: ExpiredRows) -> Self {
+        Self { changes, expired, for_nodes: ForNodes::default() }
+    }
+}
+
+impl ForNodes {
+    /// Whether other nodes would miss something without a record.
+    pub fn is_empty(&self) -> bool {
+        self.last_seen.is_empty() && self.receipts.is_empty()
     }
 }
 

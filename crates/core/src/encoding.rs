@@ -14,13 +14,20 @@ use serde::de::DeserializeOwned;
 use serde::{Serialize, de};
 
 use crate::answer::Answer;
-use crate::changes::{Changes, ExpiredRows};
+use crate::changes::{Batch, Changes, ExpiredRows};
 use crate::command::Command;
 use crate::envelope::Envelope;
 use crate::refusal::Refusal;
 
-/// The version that is written, and the only one that is read.
+/// The version of everything but batches, and the only one that is read.
 pub const VERSION: u8 = 2;
+
+/// The version of batches that is written. Records of the log and rows of the log of a cluster have
+/// it.
+pub const BATCH_VERSION: u8 = 3;
+
+/// The oldest version of batches that is read. It lacks what is for other nodes.
+pub const OLDEST_BATCH_VERSION: u8 = 2;
 
 /// The most bytes of one value: far more than one command holds or changes.
 pub const ENCODED_BYTES_MAX: usize = 256 << 20;
@@ -32,6 +39,11 @@ pub enum EncodingError {
     Empty,
     #[error("encoding version {found} is not known; this program knows version {VERSION}")]
     UnknownVersion { found: u8 },
+    #[error(
+        "version {found} of a batch is not known; this program knows versions \
+         {OLDEST_BATCH_VERSION} to {BATCH_VERSION}"
+    )]
+    UnknownBatchVersion { found: u8 },
     #[error("an encoded value has at most {ENCODED_BYTES_MAX} bytes")]
     TooLong,
     #[error("{extra} bytes follow the encoded value")]
@@ -48,12 +60,16 @@ impl Encodable for Command {}
 impl Encodable for Answer {}
 impl Encodable for Refusal {}
 impl Encodable for Changes {}
-/// A batch, as `encode_batch` writes it.
-impl Encodable for (Changes, ExpiredRows) {}
 
 /// Encodes a value.
 pub fn encode<T: Encodable>(value: &T) -> Result<Vec<u8>, EncodingError> {
-    let bytes = postcard::to_extend(value, vec![VERSION])
+    encode_to(value, Vec::new())
+}
+
+/// Encodes a value at the end of a buffer.
+pub fn encode_to<T: Encodable>(value: &T, mut buffer: Vec<u8>) -> Result<Vec<u8>, EncodingError> {
+    buffer.push(VERSION);
+    let bytes = postcard::to_extend(value, buffer)
         .map_err(|error| EncodingError::Malformed(error.to_string()))?;
     if bytes.len() > ENCODED_BYTES_MAX {
         return Err(EncodingError::TooLong);
@@ -61,31 +77,47 @@ pub fn encode<T: Encodable>(value: &T) -> Result<Vec<u8>, EncodingError> {
     Ok(bytes)
 }
 
-/// Encodes a batch, the content of one record of the log, into an empty buffer.
-pub fn encode_batch(
-    changes: &Changes,
-    expired: &ExpiredRows,
-    buffer: Vec<u8>,
-) -> Result<Vec<u8>, EncodingError> {
-    let mut buffer = buffer;
-    buffer.push(VERSION);
-    let bytes = postcard::to_extend(&(changes, expired), buffer)
+/// Encodes a batch, the content of one record of the log, at the end of a buffer.
+pub fn encode_batch(batch: &Batch, mut buffer: Vec<u8>) -> Result<Vec<u8>, EncodingError> {
+    buffer.push(BATCH_VERSION);
+    let bytes = postcard::to_extend(batch, buffer)
         .map_err(|error| EncodingError::Malformed(error.to_string()))?;
     if bytes.len() > ENCODED_BYTES_MAX {
         return Err(EncodingError::TooLong);
     }
     Ok(bytes)
+}
+
+/// Decodes a batch of any version from the oldest to the current one.
+pub fn decode_batch(bytes: &[u8]) -> Result<Batch, EncodingError> {
+    let (version, body) = split_version(bytes)?;
+    match version {
+        BATCH_VERSION => decode_body(body),
+        OLDEST_BATCH_VERSION => {
+            let (changes, expired): (Changes, ExpiredRows) = decode_body(body)?;
+            Ok(Batch::new(changes, expired))
+        }
+        found => Err(EncodingError::UnknownBatchVersion { found }),
+    }
 }
 
 /// Decodes a value. The bytes may come from anywhere; only a whole valid value is accepted.
 pub fn decode<T: Encodable>(bytes: &[u8]) -> Result<T, EncodingError> {
+    match split_version(bytes)? {
+        (VERSION, body) => decode_body(body),
+        (found, _) => Err(EncodingError::UnknownVersion { found }),
+    }
+}
+
+fn split_version(bytes: &[u8]) -> Result<(u8, &[u8]), EncodingError> {
     if bytes.len() > ENCODED_BYTES_MAX {
         return Err(EncodingError::TooLong);
     }
     let (version, body) = bytes.split_first().ok_or(EncodingError::Empty)?;
-    if *version != VERSION {
-        return Err(EncodingError::UnknownVersion { found: *version });
-    }
+    Ok((*version, body))
+}
+
+fn decode_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, EncodingError> {
     let (value, rest) = postcard::take_from_bytes(body)
         .map_err(|error| EncodingError::Malformed(error.to_string()))?;
     if !rest.is_empty() {

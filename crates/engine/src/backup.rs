@@ -4,6 +4,9 @@
 //! audit the result and rename it last. A backup does not contain the hub secret, since a stolen
 //! store must reveal no key; the secret is copied separately.
 
+#[cfg(all(test, unix))]
+mod database_tests;
+
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,6 +20,7 @@ use crate::permissions;
 use crate::secret::{self, HubSecret, SecretError};
 use crate::store::StoreError;
 use crate::store::log::log_paths;
+use crate::store::postgres::admin::DatabaseAdmin;
 use crate::store::sqlite::backup::{self, BackupMarker};
 use crate::store::sqlite::{DB_FILE, check_wal_of_stopped_hub, is_in_use};
 
@@ -65,17 +69,47 @@ pub fn create_backup(dir: &Path, to: &Path, now: Timestamp) -> Result<CopySummar
     if !path.exists() {
         return Err(StoreError::Missing(dir.display().to_string()).into());
     }
-    require_absent(to)?;
-    // A missing directory is probably a typing error; only the hub's own directory is created.
-    if !folder(to).is_dir() {
-        return Err(BackupError::Missing(folder(to).to_owned()));
-    }
+    check_target(to)?;
     check_wal_of_stopped_hub(dir)?;
     let from = dir.canonicalize().map_err(io_error_at(dir))?;
-    let draft = StagingDir::create_beside(to)?;
-    let copy = draft.0.join(DB_FILE);
-    create_private_file(&copy)?;
-    let mark = backup::copy_store(dir, &copy, now, from)?;
+    write_backup(to, |copy| backup::copy_store(dir, copy, now, from))
+}
+
+/// Copies a hub in PostgreSQL into the same kind of file. Its nodes continue.
+pub fn create_backup_of_database(
+    url: &str,
+    to: &Path,
+    now: Timestamp,
+) -> Result<CopySummary, BackupError> {
+    let mut database = DatabaseAdmin::open(url)?;
+    check_target(to)?;
+    // No directory: whether the original runs cannot be seen from its lock.
+    let from = PathBuf::from(database.name());
+    write_backup(to, |copy| {
+        backup::write_copy(copy, now, from, |db| {
+            match database.read_into(db)?.problems.into_iter().next() {
+                None => Ok(()),
+                Some(problem) => Err(StoreError::Corrupt(format!("the log: {problem}"))),
+            }
+        })
+    })
+}
+
+fn check_target(to: &Path) -> Result<(), BackupError> {
+    require_absent(to)?;
+    // A missing directory is probably a typing error; only the hub's own directory is created.
+    match folder(to).is_dir() {
+        true => Ok(()),
+        false => Err(BackupError::Missing(folder(to).to_owned())),
+    }
+}
+
+fn write_backup(
+    to: &Path,
+    write: impl FnOnce(&Path) -> Result<BackupMarker, StoreError>,
+) -> Result<CopySummary, BackupError> {
+    let (copy, _draft) = stage_file(to)?;
+    let mark = write(&copy)?;
     let report = audit_copy(&copy)?;
     let bytes = publish_file(&copy, to)?;
     Ok(CopySummary { epoch: mark.epoch, bytes, report })
@@ -154,6 +188,26 @@ pub fn restore_backup(
     Ok(CopySummary { epoch, bytes: finished?, report })
 }
 
+/// A private path beside a file that does not exist yet, for what gets its name with
+/// [`publish_staged`]. Whatever is left is deleted with the returned guard.
+pub(crate) fn stage_file(to: &Path) -> Result<(PathBuf, StagingDir), BackupError> {
+    let draft = StagingDir::create_beside(to)?;
+    let path = draft.0.join(DB_FILE);
+    create_private_file(&path)?;
+    Ok((path, draft))
+}
+
+/// Gives a staged file its name, once everything in it is on disk.
+pub(crate) fn publish_staged(draft: &Path, to: &Path) -> Result<u64, BackupError> {
+    publish_file(draft, to)
+}
+
+/// Lets a database that lost its newest changes go on: the hub begins a new epoch, as after a
+/// restore. Refused while nodes run.
+pub fn accept_database(url: &str, now: Timestamp) -> Result<u64, StoreError> {
+    Ok(offline::run_command_in_database(url, Command::BeginEpoch, now)?.next.epoch)
+}
+
 /// Audits a copy and refuses one with breaches.
 fn audit_copy(path: &Path) -> Result<Report, BackupError> {
     let report = audit_file(path)?;
@@ -203,7 +257,7 @@ fn io_error_at(path: &Path) -> impl FnOnce(io::Error) -> BackupError {
 
 /// A staging directory, deleted with everything left in it, and with the parent directories that
 /// were created for it and are empty.
-struct StagingDir(PathBuf, Vec<PathBuf>);
+pub(crate) struct StagingDir(PathBuf, Vec<PathBuf>);
 
 impl StagingDir {
     /// Creates one with an unused name, so that a finished file only needs to be renamed.

@@ -15,6 +15,10 @@ pub trait Clock: Send + Sync {
     /// Never returns a time before this one, which is the latest in the store.
     fn advance_to(&self, context: Timestamp);
 
+    /// Shows this time now, earlier or later than before. For a node that joins others, before it
+    /// has served anything.
+    fn set_to(&self, now: Timestamp);
+
     /// The wall-clock time, which other parties' clocks also show: to check whether something was
     /// signed recently, and to stamp what they will check. It may go back.
     fn wall_time(&self) -> Timestamp {
@@ -61,6 +65,10 @@ impl<M: TimeSource> Clock for SystemClock<M> {
 
     fn advance_to(&self, context: Timestamp) {
         self.anchor.fetch_max(context.0.saturating_sub(self.elapsed_millis()), Ordering::Relaxed);
+    }
+
+    fn set_to(&self, now: Timestamp) {
+        self.anchor.store(now.0.saturating_sub(self.elapsed_millis()), Ordering::Relaxed);
     }
 
     fn wall_time(&self) -> Timestamp {
@@ -147,6 +155,16 @@ mod tests {
         clock.advance_to(Timestamp(0));
         assert!(clock.now() >= known, "a floor never lowers it");
         assert!(clock.wall_time() < known, "and the wall-clock time does not move with it");
+    }
+
+    #[test]
+    fn a_node_that_joins_shows_the_time_of_the_others() {
+        let clock = Toy::clock();
+        let theirs = DAWN.plus(Millis(-Millis::hours(1).0));
+        clock.set_to(theirs);
+        assert_eq!(clock.now(), theirs);
+        clock.source.uptime.fetch_add(10, Ordering::Relaxed);
+        assert_eq!(clock.now(), theirs.plus(Millis(10)));
     }
 
     #[test]

@@ -6,11 +6,15 @@
 pub mod audit;
 pub mod backup;
 pub mod clock;
+pub mod cluster;
 pub mod delivery;
 #[cfg(test)]
 mod fixtures;
 pub mod keys;
+#[cfg(unix)]
+pub mod local_postgres;
 pub mod metrics;
+pub mod migrate;
 pub mod offline;
 pub mod permissions;
 pub mod random;
@@ -20,9 +24,11 @@ pub mod store;
 #[cfg(any(test, feature = "testkit"))]
 pub mod testkit;
 
-#[cfg(any(test, feature = "testkit"))]
-pub use run::ManualLane;
+#[cfg(feature = "testkit")]
+pub use run::ManualNode;
 pub use run::{
-    Engine, EngineParts, Failure, Idempotency, InboxSubscription, RunResult, RunningEngine,
-    WatchFilter, WatchedNews, Watcher, receive_replies,
+    ClusterOptions, Engine, EngineParts, Failure, Idempotency, InboxSubscription, RunResult,
+    RunningEngine, WatchFilter, WatchedNews, Watcher, receive_replies,
 };
+#[cfg(any(test, feature = "testkit"))]
+pub use run::{DecidedCommand, ManualLane};

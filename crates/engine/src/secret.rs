@@ -21,6 +21,7 @@ pub const FILE_NAME: &str = "hub.key";
 
 const BYTES: usize = 32;
 const WEBHOOK_SALT: &str = "rialto webhook v1";
+const HOP_SALT: &str = "rialto hop v1";
 
 /// The root of the hub's own keys. Losing it changes every webhook secret and hub-held identity.
 #[derive(Clone)]
@@ -61,7 +62,7 @@ impl HubSecret {
     /// missing.
     pub fn load_or_create(data_dir: &Path, env: Option<String>) -> Result<Self, SecretError> {
         if let Some(text) = env {
-            return Self::from_hex(&text).ok_or(SecretError::InvalidVariable);
+            return Self::from_variable(&text);
         }
         let path = data_dir.join(FILE_NAME);
         let at_path = |source| SecretError::Io { path: path.clone(), source };
@@ -75,6 +76,32 @@ impl HubSecret {
             }
             found => found,
         }
+    }
+
+    /// The secret in the file of a data directory, if there is one.
+    pub fn load_if_exists(data_dir: &Path) -> Result<Option<Self>, SecretError> {
+        match read(&data_dir.join(FILE_NAME)) {
+            Err(SecretError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(None)
+            }
+            found => found.map(Some),
+        }
+    }
+
+    /// The secret in this text, as the variable has it.
+    pub fn from_variable(text: &str) -> Result<Self, SecretError> {
+        Self::from_hex(text).ok_or(SecretError::InvalidVariable)
+    }
+
+    /// The secret in a copy of a hub's file.
+    pub fn from_file(path: &Path) -> Result<Self, SecretError> {
+        read(path)
+    }
+
+    /// Writes the file of a data directory that has none.
+    pub fn write_file(&self, data_dir: &Path) -> Result<(), SecretError> {
+        let path = data_dir.join(FILE_NAME);
+        create_file(data_dir, &self.0).map_err(|source| SecretError::Io { path, source })
     }
 
     /// Copies another hub's file into a data directory; an existing file stays.
@@ -116,6 +143,16 @@ impl HubSecret {
     pub fn webhook_secret(&self, agent: AgentId, generation: u32) -> WebhookSecret {
         let info = format!("agent {agent} generation {generation}");
         WebhookSecret::new(self.derive(WEBHOOK_SALT, &info))
+    }
+
+    /// Tells nodes with the same secret from others, and reveals nothing of it.
+    pub fn cluster_check(&self) -> [u8; 32] {
+        self.derive("cluster", "check")
+    }
+
+    /// The seed of the Ed25519 key that all nodes of the hub show to each other.
+    pub fn hop_key_seed(&self) -> [u8; 32] {
+        self.derive(HOP_SALT, "node")
     }
 
     fn from_hex(text: &str) -> Option<Self> {
@@ -306,6 +343,8 @@ mod tests {
         let seed = worked().derive("rialto agora alias v1", "hub");
         let expected = "cceda022d0428cc2edbdc7c0276afb7febb893dabb16f626177d506c3476910d";
         assert_eq!(hex::encode(seed), expected);
+        let expected = "7c2032ed9a6cfc88d9a529eace337eeb48a667ef68721f86093676418c772c54";
+        assert_eq!(hex::encode(worked().hop_key_seed()), expected);
         let webhook = worked().webhook_secret(AgentId(7), 1).to_text();
         assert_eq!(webhook, "whsec_vS2tAB8aWTlwlC+Ctb7tzG4VDxvGQjbt7iGVfJmyHE4=");
     }

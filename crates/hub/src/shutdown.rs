@@ -31,13 +31,18 @@ impl Shutdown {
     /// A shutdown signal sent by SIGTERM and SIGINT. From this call on they no longer kill the
     /// process, so call it before anything needs a clean stop.
     pub fn on_signals() -> io::Result<Self> {
+        Self::on_signals_or_trigger().map(|(_, shutdown)| shutdown)
+    }
+
+    /// The same signal, which its trigger can send too. Dropping this trigger sends nothing.
+    pub fn on_signals_or_trigger() -> io::Result<(ShutdownTrigger, Self)> {
         let (trigger, shutdown) = Self::manual();
-        let signal = stop_signal()?;
+        let (signal, by_signal) = (stop_signal()?, trigger.clone());
         tokio::spawn(async move {
             signal.await;
-            trigger.trigger();
+            by_signal.trigger();
         });
-        Ok(shutdown)
+        Ok((trigger, shutdown))
     }
 
     /// Waits for the shutdown signal.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::Picture;
 use super::steps::{self, Step};
-use crate::changes::{Changes, ExpiredRows};
+use crate::changes::{Batch, Changes, ExpiredRows};
 use crate::encoding;
 use crate::testkit::TestHub;
 use crate::time::{Millis, Timestamp};
@@ -29,10 +29,11 @@ fn end_batch(scene: &mut TestHub, commands: Vec<Changes>) -> Logged {
     for (_, id) in &expired.keys {
         scene.store.rows.keys.remove(id);
     }
-    let record = encoding::encode_batch(&batch, &expired, Vec::new()).expect("it can be encoded");
-    let read: Logged = encoding::decode(&record).expect("it can be decoded");
-    assert_eq!(read, (batch, expired), "a batch changed in the log");
-    read
+    let batch = Batch::new(batch, expired);
+    let record = encoding::encode_batch(&batch, Vec::new()).expect("it can be encoded");
+    let read = encoding::decode_batch(&record).expect("it can be decoded");
+    assert_eq!(read, batch, "a batch changed in the log");
+    (read.changes, read.expired)
 }
 
 /// Panics unless a copy is what the running world is. Keys are left out: the steps use few of them, and

@@ -199,6 +199,12 @@ impl World {
         world
     }
 
+    /// Nothing later is decided at a time before this one. Returns the counters that say so.
+    pub fn advance_time(&mut self, now: Timestamp) -> Counters {
+        self.next.at = self.next.at.max(now);
+        self.next
+    }
+
     /// An agent; of one that has left only the small part, see [`Agent::hot_row`].
     pub fn agent(&self, id: AgentId) -> Option<&Arc<Agent>> {
         self.agents.row(id)

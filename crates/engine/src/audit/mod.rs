@@ -6,6 +6,7 @@
 //! recomputed from the rows alone and compared with what the rows say.
 
 mod claims;
+mod database;
 mod inboxes;
 mod jobs;
 mod ledger;
@@ -15,7 +16,7 @@ mod reputation;
 mod scratch;
 mod tables;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::path::Path;
 
@@ -26,6 +27,9 @@ use crate::store::StoreError;
 use crate::store::sqlite::snapshot::StoreSnapshot;
 use crate::store::sqlite::{DB_FILE, check_wal_of_stopped_hub, schema, store_error};
 use tables::TableReader;
+
+pub use database::audit_database;
+pub(crate) use database::open_scratch;
 
 /// Breaches reported in full; the rest are only counted.
 const BREACHES_MAX: usize = 100;
@@ -91,10 +95,7 @@ pub fn audit_dir(dir: &Path) -> Result<Report, StoreError> {
     if snapshot.is_complete() {
         return audit(&snapshot.db);
     }
-    // An empty name is a temporary file that SQLite deletes when it is closed.
-    let mut copy = Connection::open("").map_err(store_error)?;
-    copy.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
-        .map_err(store_error)?;
+    let mut copy = open_scratch()?;
     snapshot.copy_to(&mut copy)?;
     audit(&copy)
 }
@@ -109,7 +110,8 @@ pub fn audit_file(path: &Path) -> Result<Report, StoreError> {
     audit(&db)
 }
 
-fn audit(db: &Connection) -> Result<Report, StoreError> {
+/// Audits a database that is complete by itself.
+pub(crate) fn audit(db: &Connection) -> Result<Report, StoreError> {
     let file = check_file(db)?;
     let mut rows = TableReader::new(db)?;
     let (people, keys, aliases) = registrations::load(&mut rows)?;

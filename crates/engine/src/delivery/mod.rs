@@ -165,6 +165,8 @@ impl Deliverer {
         const POLL_INTERVAL: Duration = Duration::from_secs(1);
         let mut hints = self.engine.subscribe_deliveries();
         loop {
+            // Of several nodes, the one that writes sends all deliveries.
+            self.engine.until_writer().await;
             hints.borrow_and_update();
             let now = self.engine.now();
             for push in self.take_due(now) {

@@ -14,10 +14,13 @@ use rialto_core::reputation::Outcome;
 use rialto_core::time::Timestamp;
 
 use super::{Engine, Failure};
+use crate::store::chain::Chain;
 use crate::store::{Reader, Row, RowKey, StoreError};
 
 /// Rows read at most for one page, matching or not.
 const ROWS_WALKED_MAX: usize = 10_000;
+/// Rows read at once.
+const PART_MAX: usize = 256;
 /// Bytes of content after which a page ends, so that long rows are not all in memory at once.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
 
@@ -52,14 +55,13 @@ impl Engine {
         wanted: impl Fn(&Entry) -> bool + Send + 'static,
     ) -> Result<HistoryPage<Entry>, Failure> {
         self.read_store(move |reader| {
-            walk_back(reader, from.map(RowKey::Entry), limit, |row| {
+            walk_back(reader, Chain::Entries(owner), from.map(RowKey::Entry), limit, |row| {
                 let Row::Entry(entry) = row else { return None };
                 // A cursor into another owner's account returns nothing.
                 if entry.from.owner != owner && entry.to.owner != owner {
                     return None;
                 }
-                let before = entry.previous_entry_of(owner).map(|id| (RowKey::Entry(id), id.0));
-                Some(WalkStep { found: wanted(&entry).then_some(entry), bytes: 0, before })
+                Some(WalkStep { found: wanted(&entry).then_some(entry), bytes: 0 })
             })
         })
         .await
@@ -72,17 +74,16 @@ impl Engine {
         from: Option<JobId>,
         limit: usize,
     ) -> Result<HistoryPage<Arc<Job>>, Failure> {
+        let chain = match side {
+            JobRole::Requester => Chain::RequestedJobs,
+            JobRole::Worker => Chain::WorkedJobs,
+        };
         self.read_store(move |reader| {
-            walk_back(reader, from.map(RowKey::Job), limit, |row| {
+            walk_back(reader, chain, from.map(RowKey::Job), limit, |row| {
                 let Row::Job(job) = row else { return None };
-                let before = match side {
-                    JobRole::Requester => job.links.previous_requested,
-                    JobRole::Worker => job.links.previous_worked,
-                };
                 let shown = job.state != rialto_core::job::State::Withdrawn;
-                let (bytes, before) =
-                    (job.content_bytes(), before.map(|id| (RowKey::Job(id), id.0)));
-                Some(WalkStep { found: shown.then_some(job), bytes, before })
+                let bytes = job.content_bytes();
+                Some(WalkStep { found: shown.then_some(job), bytes })
             })
         })
         .await
@@ -95,14 +96,13 @@ impl Engine {
         limit: usize,
     ) -> Result<HistoryPage<LoggedReport>, Failure> {
         self.read_store(move |reader| {
-            walk_back(reader, from.map(RowKey::Notice), limit, |row| {
+            walk_back(reader, Chain::Reports, from.map(RowKey::Notice), limit, |row| {
                 let Row::Notice(Notice { at, news: NoticeKind::Progress { report, .. }, .. }) = row
                 else {
                     return None;
                 };
                 let bytes = report.update.content_bytes();
-                let before = report.previous.map(|id| (RowKey::Notice(id), id.0));
-                Some(WalkStep { found: Some(LoggedReport { at, report: *report }), bytes, before })
+                Some(WalkStep { found: Some(LoggedReport { at, report: *report }), bytes })
             })
         })
         .await
@@ -115,10 +115,9 @@ impl Engine {
         limit: usize,
     ) -> Result<HistoryPage<Outcome>, Failure> {
         self.read_store(move |reader| {
-            walk_back(reader, from.map(RowKey::Outcome), limit, |row| {
+            walk_back(reader, Chain::Outcomes, from.map(RowKey::Outcome), limit, |row| {
                 let Row::Outcome(outcome) = row else { return None };
-                let before = outcome.before.map(|id| (RowKey::Outcome(id), id.0));
-                Some(WalkStep { found: Some(outcome), bytes: 0, before })
+                Some(WalkStep { found: Some(outcome), bytes: 0 })
             })
         })
         .await
@@ -136,37 +135,54 @@ impl Engine {
     }
 }
 
-/// One row of a walk: whether it matches, how long it is, and the row before it.
+/// One row of a walk: whether it matches, and how long it is.
 struct WalkStep<T> {
     found: Option<T>,
     bytes: usize,
-    before: Option<(RowKey, u64)>,
 }
 
 fn walk_back<T>(
     reader: &mut dyn Reader,
+    chain: Chain,
     from: Option<RowKey>,
     limit: usize,
     step: impl Fn(Row) -> Option<WalkStep<T>>,
 ) -> Result<HistoryPage<T>, StoreError> {
     let mut page = HistoryPage { rows: Vec::new(), next: None };
-    let (mut at, mut bytes) = (from, 0);
-    for steps in 0..ROWS_WALKED_MAX {
-        let Some(key) = at else { break };
-        let Some(WalkStep { found, bytes: more, before }) = reader.load(key)?.and_then(&step)
-        else {
-            // A cursor comes from a caller and may be invented; a reference between stored rows may
-            // not.
-            let lost = StoreError::Corrupt(format!("{key:?} is referenced but missing"));
-            return if steps == 0 { Ok(page) } else { Err(lost) };
-        };
-        page.rows.extend(found);
-        page.next = before.map(|(_, id)| id);
-        at = before.map(|(key, _)| key);
-        bytes += more;
-        if page.rows.len() >= limit || bytes >= PAGE_BYTES {
-            break;
+    let (mut at, mut bytes, mut steps, mut part) = (from, 0, 0, limit);
+    while let Some(key) = at {
+        let rows = reader.load_chain(chain, key, part.clamp(1, PART_MAX))?;
+        if rows.is_empty() {
+            return missing_row(key, steps, page);
+        }
+        // The rest of a page with few matches is read in larger parts.
+        part = 2 * part.clamp(1, PART_MAX);
+        for row in rows {
+            let before = chain.before(&row);
+            let current = at.unwrap_or(key);
+            let Some(WalkStep { found, bytes: more }) = step(row) else {
+                return missing_row(current, steps, page);
+            };
+            page.rows.extend(found);
+            page.next = before.and_then(RowKey::number);
+            (at, bytes, steps) = (before, bytes + more, steps + 1);
+            if page.rows.len() >= limit || bytes >= PAGE_BYTES || steps >= ROWS_WALKED_MAX {
+                return Ok(page);
+            }
         }
     }
     Ok(page)
+}
+
+/// The result of a walk that came to a row that does not exist. A cursor comes from a caller and may
+/// be invented; a reference between stored rows may not.
+fn missing_row<T>(
+    key: RowKey,
+    steps: usize,
+    page: HistoryPage<T>,
+) -> Result<HistoryPage<T>, StoreError> {
+    match steps {
+        0 => Ok(page),
+        _ => Err(StoreError::Corrupt(format!("{key:?} is referenced but missing"))),
+    }
 }

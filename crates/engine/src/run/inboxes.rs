@@ -11,6 +11,7 @@ use rialto_core::notice::Notice;
 
 use super::history::PAGE_BYTES;
 use super::{Engine, Failure};
+use crate::store::chain::Chain;
 use crate::store::{Reader, Row, RowKey, StoreError};
 
 /// One seek point per this many positions.
@@ -26,10 +27,10 @@ pub struct SeekPoints {
 }
 
 impl SeekPoints {
-    /// The nearest known notice at or after a position.
-    fn nearest(&self, agent: AgentId, position: u64) -> Option<NoticeId> {
+    /// The nearest known notice at or after a position, and its own position.
+    fn nearest(&self, agent: AgentId, position: u64) -> Option<(u64, NoticeId)> {
         let marks = self.by_agent.get(&agent)?;
-        marks.range(position..).next().map(|(_, id)| *id)
+        marks.range(position..).next().map(|(at, id)| (*at, *id))
     }
 
     /// Adds seek points, and drops those of acknowledged notices.
@@ -62,7 +63,8 @@ impl Engine {
             return Ok(Vec::new());
         }
         let last = after.saturating_add(limit as u64);
-        let from = self.inner.seek_points.lock().nearest(agent, last).or(inbox.newest);
+        let newest = inbox.newest.map(|newest| (inbox.head, newest));
+        let from = self.inner.seek_points.lock().nearest(agent, last).or(newest);
         let (found, marks) =
             self.read_store(move |reader| walk_back(reader, from, after, limit)).await?;
         self.inner.seek_points.lock().add(agent, inbox.acked, marks);
@@ -75,27 +77,34 @@ type NoticePage = (Vec<Notice>, Vec<(u64, NoticeId)>);
 /// Walks back to the first wanted notice. Keeps only the oldest `limit`, and at most one page.
 fn walk_back(
     reader: &mut dyn Reader,
-    from: Option<NoticeId>,
+    from: Option<(u64, NoticeId)>,
     after: u64,
     limit: usize,
 ) -> Result<NoticePage, StoreError> {
     let (mut found, mut marks) = (VecDeque::new(), Vec::new());
-    let (mut at, mut bytes) = (from, 0);
-    while let Some(id) = at {
-        let Some(Row::Notice(notice)) = reader.load(RowKey::Notice(id))? else {
-            return Err(StoreError::Corrupt(format!("notice {id} is referenced but missing")));
-        };
-        if notice.position <= after {
-            break;
+    let (mut next, mut bytes) = (from, 0);
+    // Positions have no gaps, so the number of notices to walk is known.
+    while let Some((position, id)) = next.filter(|(position, _)| *position > after) {
+        let rest = (position - after).min(SEEK_POINT_EVERY);
+        let rows = reader.load_chain(Chain::Inbox, RowKey::Notice(id), rest as usize)?;
+        let missing = || StoreError::Corrupt(format!("notice {id} is referenced but missing"));
+        if rows.is_empty() {
+            return Err(missing());
         }
-        if notice.position % SEEK_POINT_EVERY == 0 {
-            marks.push((notice.position, id));
-        }
-        at = notice.before;
-        bytes += notice.news.content_bytes();
-        found.push_front(notice);
-        while found.len() > limit || bytes > PAGE_BYTES && found.len() > 1 {
-            bytes -= found.pop_back().map_or(0, |last| last.news.content_bytes());
+        for row in rows {
+            let Row::Notice(notice) = row else { return Err(missing()) };
+            next = notice.before.map(|before| (notice.position.saturating_sub(1), before));
+            if notice.position <= after {
+                break;
+            }
+            if notice.position % SEEK_POINT_EVERY == 0 {
+                marks.push((notice.position, notice.id));
+            }
+            bytes += notice.news.content_bytes();
+            found.push_front(notice);
+            while found.len() > limit || bytes > PAGE_BYTES && found.len() > 1 {
+                bytes -= found.pop_back().map_or(0, |last| last.news.content_bytes());
+            }
         }
     }
     Ok((found.into(), marks))
@@ -111,9 +120,9 @@ mod tests {
     fn a_walk_begins_at_the_nearest_mark_behind_what_is_wanted() {
         let mut marks = SeekPoints::default();
         marks.add(AGENT, 0, vec![(256, NoticeId(2)), (512, NoticeId(5))]);
-        assert_eq!(marks.nearest(AGENT, 100), Some(NoticeId(2)));
-        assert_eq!(marks.nearest(AGENT, 256), Some(NoticeId(2)));
-        assert_eq!(marks.nearest(AGENT, 257), Some(NoticeId(5)));
+        assert_eq!(marks.nearest(AGENT, 100), Some((256, NoticeId(2))));
+        assert_eq!(marks.nearest(AGENT, 256), Some((256, NoticeId(2))));
+        assert_eq!(marks.nearest(AGENT, 257), Some((512, NoticeId(5))));
         assert_eq!(marks.nearest(AGENT, 513), None);
         assert_eq!(marks.nearest(AgentId(2), 1), None);
     }
@@ -123,7 +132,7 @@ mod tests {
         let mut marks = SeekPoints::default();
         marks.add(AGENT, 0, vec![(256, NoticeId(2)), (512, NoticeId(5))]);
         marks.add(AGENT, 300, vec![(768, NoticeId(9))]);
-        assert_eq!((marks.count, marks.nearest(AGENT, 1)), (2, Some(NoticeId(5))));
+        assert_eq!((marks.count, marks.nearest(AGENT, 1)), (2, Some((512, NoticeId(5)))));
         let many = |from: u64| (from..from + 40_000).map(|at| (at, NoticeId(at))).collect();
         marks.add(AgentId(2), 0, many(1));
         marks.add(AgentId(3), 0, many(1));

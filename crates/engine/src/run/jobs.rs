@@ -55,7 +55,7 @@ impl Engine {
     }
 
     /// Waits until the job has ended or is known to take longer, at most this long. Returns the job
-    /// as it then is.
+    /// as it then is. Ends early when this node ceases to be current.
     pub async fn wait_until_ended_or_pending(
         &self,
         id: JobId,
@@ -65,7 +65,10 @@ impl Engine {
         // Subscribed before the read, so an end in between is not missed.
         let live = self.with_world(|world| world.job(id).cloned());
         let told = match &live {
-            Some(job) if !job.pending => tokio::time::timeout(at_most, end).await.ok(),
+            Some(job) if !job.pending => tokio::select! {
+                told = tokio::time::timeout(at_most, end) => told.ok(),
+                () = self.until_stale() => None,
+            },
             _ => {
                 drop(end);
                 None
@@ -79,7 +82,8 @@ impl Engine {
     }
 
     /// Waits until the job has ended or waits for its requester's answer, even if it is known to take
-    /// longer, at most this long. Returns the job as it then is.
+    /// longer, at most this long. Returns the job as it then is. Ends early when this node ceases to
+    /// be current.
     pub async fn wait_until_ended(
         &self,
         id: JobId,
@@ -93,7 +97,11 @@ impl Engine {
             if live.is_none_or(|job| is_over(&job)) {
                 break;
             }
-            match tokio::time::timeout_at(until, end).await {
+            let told = tokio::select! {
+                told = tokio::time::timeout_at(until, end) => told,
+                () = self.until_stale() => break,
+            };
+            match told {
                 Ok(Ok(job)) if is_over(&job) => return Ok(Some(job)),
                 // It takes longer, and this caller waits for the end.
                 Ok(Ok(_)) => {}

@@ -13,24 +13,30 @@ use std::time::Instant;
 
 use parking_lot::RwLockWriteGuard;
 use rialto_core::answer::Answer;
-use rialto_core::changes::{Changes, ExpiredRows};
+use rialto_core::changes::{Batch, Changes};
 use rialto_core::command::Command;
 use rialto_core::decide::MissingRow;
 use rialto_core::envelope::Envelope;
 use rialto_core::id::AgentId;
 use rialto_core::idempotency::{self, Idempotency, Receipt, SavedAnswer};
 use rialto_core::refusal::Refusal;
-use rialto_core::time::Timestamp;
+use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::World;
 use tokio::sync::{mpsc, watch};
 
 use super::event_log;
 use super::log_thread::{Appended, LogThread};
+use super::member::Member;
+#[cfg(any(test, feature = "testkit"))]
+use super::member::reply_result;
 use super::reply::{self, LaneResult, ReplySender};
 use super::timers::Timers;
 use super::{CommandRequest, Failure, Inner, LaneMessage, LaneReply};
+use crate::cluster::NodeId;
+#[cfg(any(test, feature = "testkit"))]
+use crate::cluster::frame::ReplyResult;
 use crate::store::log::Place;
-use crate::store::{Row, RowKey, Store, StoreError};
+use crate::store::{BatchLog, Row, RowKey, Store, StoreError};
 
 /// Commands decided before a commit.
 const BATCH_MAX: usize = 1_024;
@@ -51,10 +57,35 @@ pub struct Lane {
     /// Appends beside the lane. Without it the lane appends itself.
     pub log_thread: Option<LogThread>,
     /// What is decided and not handed to the log yet.
-    pub batch: Option<Batch>,
+    pub batch: Option<OpenBatch>,
+    /// This node among others; `None` at a hub of one node.
+    pub member: Option<Member>,
     /// Whether no caller waited for the newest batch.
     pub is_idle: bool,
     pub is_stopped: bool,
+    /// What was decided in the newest batch, if a simulation wants to know.
+    #[cfg(any(test, feature = "testkit"))]
+    pub decided: Option<Vec<DecidedCommand>>,
+}
+
+/// One decision of a lane, for simulations that decide the same again.
+#[cfg(any(test, feature = "testkit"))]
+#[derive(Clone, Debug)]
+pub struct DecidedCommand {
+    pub envelope: Envelope,
+    pub result: ReplyResult,
+    /// The node whose caller waits for it, and that node's number for it. `None` for timers and what
+    /// the lane does by itself.
+    pub asked_by: Option<(NodeId, u64)>,
+}
+
+/// Who gets the reply to a command.
+pub(super) enum Recipient {
+    Caller(ReplySender),
+    /// A caller of this node that waits under this number.
+    Pending(u64),
+    /// Another node, and its number for the command.
+    Node(NodeId, u64),
 }
 
 /// What the queue had for the lane.
@@ -67,26 +98,34 @@ enum Received {
 }
 
 /// The commands that are committed together.
-pub struct Batch {
+pub struct OpenBatch {
     /// The time at which all of them are decided.
-    now: Timestamp,
-    pub(super) changes: Changes,
-    pub(super) expired: ExpiredRows,
-    replies: Vec<(ReplySender, LaneResult)>,
-    last_seen: Vec<(AgentId, Timestamp)>,
+    pub(super) now: Timestamp,
+    pub(super) content: Batch,
+    pub(super) replies: Vec<(Recipient, LaneResult)>,
+    pub(super) last_seen: Vec<(AgentId, Timestamp)>,
     presented: Vec<(AgentId, u64)>,
+    /// Other nodes need the inbox positions in it, although they may be lost.
+    has_notes: bool,
     messages: usize,
-    stop: bool,
+    pub(super) stop: bool,
 }
 
-impl Batch {
+impl OpenBatch {
     fn takes_more(&self) -> bool {
         self.messages < BATCH_MAX && !self.stop
     }
 
     /// Whether there is nothing to append. Inbox positions that were only presented may be lost.
-    fn needs_no_record(&self) -> bool {
-        self.changes.is_empty() && self.expired.is_empty()
+    pub(super) fn needs_no_record(&self) -> bool {
+        let Batch { changes, expired, for_nodes } = &self.content;
+        changes.is_empty() && expired.is_empty() && for_nodes.is_empty() && !self.has_notes
+    }
+
+    /// Whether nothing is to be done about it but to publish it.
+    fn needs_no_log(&self) -> bool {
+        // A reply without a record is right only if no other node has written meanwhile.
+        self.needs_no_record() && self.replies.is_empty()
     }
 }
 
@@ -94,6 +133,7 @@ impl Lane {
     /// Runs until it is stopped, until the last handle is dropped, or until the store fails.
     pub fn run(mut self) {
         while !self.is_stopped {
+            self.handle_events();
             if self.log_thread.as_ref().is_some_and(LogThread::has_result) {
                 self.finish_append();
                 continue;
@@ -110,8 +150,9 @@ impl Lane {
     /// Fires what is due and decides the whole queue as one batch.
     #[cfg(any(test, feature = "testkit"))]
     pub fn decide_queue(&mut self) {
+        self.handle_events();
         self.handle_message(LaneMessage::Wake);
-        while self.open_batch().takes_more()
+        while self.batch.as_ref().is_none_or(OpenBatch::takes_more)
             && let Ok(message) = self.queue.try_recv()
         {
             self.handle_message(message);
@@ -145,7 +186,7 @@ impl Lane {
     }
 
     /// The batch that takes the next command. A new one begins with what is due.
-    fn open_batch(&mut self) -> &mut Batch {
+    pub(super) fn open_batch(&mut self) -> &mut OpenBatch {
         if self.batch.is_none() {
             let batch = self.begin_batch();
             self.batch = Some(batch);
@@ -153,39 +194,60 @@ impl Lane {
         self.batch.as_mut().expect("it was opened just now")
     }
 
-    fn begin_batch(&mut self) -> Batch {
-        let now = self.inner.clock.now();
-        let last_seen = std::mem::take(&mut *self.inner.last_seen.lock()).into_iter().collect();
-        let mut batch = Batch {
+    fn begin_batch(&mut self) -> OpenBatch {
+        #[cfg(any(test, feature = "testkit"))]
+        self.decided.iter_mut().for_each(Vec::clear);
+        let now = self.now();
+        // Other nodes learn from a record what was seen and presented, so it waits for some more.
+        let takes_notes = self.member.as_mut().is_none_or(|member| member.takes_notes(now));
+        let mut last_seen: Vec<_> = match takes_notes {
+            true => std::mem::take(&mut *self.inner.last_seen.lock()).into_iter().collect(),
+            false => Vec::new(),
+        };
+        // The same state gives the same batch.
+        last_seen.sort_unstable();
+        let mut batch = OpenBatch {
             now,
-            changes: Changes::default(),
-            expired: ExpiredRows::default(),
+            content: Batch::default(),
             replies: Vec::new(),
             last_seen,
             presented: Vec::new(),
+            has_notes: false,
             messages: 0,
             stop: false,
         };
         apply_last_seen(&mut self.world, &batch.last_seen, now);
         self.fire_timers(&mut batch, now);
-        self.apply_presented(&mut batch, now);
+        if takes_notes {
+            self.apply_presented(&mut batch, now);
+        }
+        if self.member.is_some() {
+            batch.content.for_nodes.at = now;
+            batch.content.for_nodes.last_seen = batch.last_seen.clone();
+            batch.has_notes = !batch.presented.is_empty();
+        }
         batch
     }
 
     /// Ends the open batch. What is decided next belongs to another one.
-    fn close_batch(&mut self) -> Option<Batch> {
+    fn close_batch(&mut self) -> Option<OpenBatch> {
         let mut batch = self.batch.take()?;
-        batch.expired = self.world.expired_rows(batch.now, EXPIRED_PER_BATCH_MAX);
-        self.world.remove_expired(&batch.expired);
+        batch.content.expired = self.world.expired_rows(batch.now, EXPIRED_PER_BATCH_MAX);
+        self.world.remove_expired(&batch.content.expired);
         self.world.begin_batch();
         self.world.expire_online(batch.now);
+        // A node that starts from the log goes on at the time of its newest batch, whatever that
+        // batch changed.
+        if self.member.is_some() && !batch.needs_no_log() && batch.content.changes.next.is_none() {
+            batch.content.changes.next = Some(self.world.advance_time(batch.now));
+        }
         Some(batch)
     }
 
     /// Appends the open batch, or hands it to the log thread. Nothing else is being appended.
     pub fn append_batch(&mut self) {
         let Some(batch) = self.close_batch() else { return };
-        if batch.needs_no_record() {
+        if batch.needs_no_log() || self.member.is_none() && batch.needs_no_record() {
             return self.publish(batch, None);
         }
         if let Err(error) = self.check_store() {
@@ -196,10 +258,10 @@ impl Lane {
             Some(log) if batch.replies.len() > 1 => log.append(batch),
             _ => {
                 let began = Instant::now();
-                let appended = self.store.log().lock().append(&batch.changes, &batch.expired);
+                let appended = append_or_confirm(&mut *self.store.log().lock(), &batch);
                 self.inner.metrics.commits.observe_duration(began.elapsed());
                 match appended {
-                    Ok(place) => self.publish(batch, Some(place)),
+                    Ok(place) => self.publish(batch, place),
                     Err(error) => self.fail(vec![batch], &error),
                 }
             }
@@ -218,7 +280,7 @@ impl Lane {
         match result {
             // The next batch first takes what is queued by now: fewer and larger batches cost less
             // than a log that is never idle gains.
-            Ok(place) => self.publish(batch, Some(place)),
+            Ok(place) => self.publish(batch, place),
             // What was decided on top of a batch that failed goes with it.
             Err(error) => {
                 let decided = std::iter::once(batch).chain(self.batch.take()).collect();
@@ -238,8 +300,8 @@ impl Lane {
             return self.queue.blocking_recv();
         }
         match self.store.run_maintenance() {
-            // Maintenance can wait until the disk has space.
-            Ok(()) | Err(StoreError::Full) => {
+            // Maintenance can wait until the disk has space, or the database answers.
+            Ok(()) | Err(StoreError::Full | StoreError::Unreachable(_)) => {
                 self.inner.maintenance_due.store(false, Ordering::Relaxed);
                 self.queue.blocking_recv()
             }
@@ -250,14 +312,14 @@ impl Lane {
         }
     }
 
-    fn fire_timers(&mut self, batch: &mut Batch, now: Timestamp) {
+    fn fire_timers(&mut self, batch: &mut OpenBatch, now: Timestamp) {
         for timer in self.timers.due(&self.world, now) {
             let (changes, done) = self.decide(Command::FireTimer(timer).into(), now);
             if let Err(failure) = done {
                 tracing::error!(?timer, %failure, "timer command refused");
                 self.timers.postpone(timer, now);
             }
-            batch.changes.merge(changes);
+            batch.content.changes.merge(changes);
         }
     }
 
@@ -271,33 +333,50 @@ impl Lane {
         }
     }
 
-    fn apply_presented(&mut self, batch: &mut Batch, now: Timestamp) {
+    fn apply_presented(&mut self, batch: &mut OpenBatch, now: Timestamp) {
         // Positions stay recorded until they are published, so that a read in between still sees
         // them.
-        let noted = self.inner.presented.lock().iter().map(|(agent, at)| (*agent, *at)).collect();
-        batch.presented = noted;
+        batch.presented =
+            self.inner.presented.lock().iter().map(|(agent, at)| (*agent, *at)).collect();
+        batch.presented.sort_unstable();
         for (agent, up_to) in batch.presented.clone() {
             // A refusal does not matter: the agent was removed in the meantime.
             let (changes, _) = self.decide(Command::MarkPresented { agent, up_to }.into(), now);
-            batch.changes.merge(changes);
+            batch.content.changes.merge(changes);
         }
     }
 
-    fn handle_message(&mut self, message: LaneMessage) {
+    pub(super) fn handle_message(&mut self, message: LaneMessage) {
         match message {
-            LaneMessage::Appended => {}
+            LaneMessage::Appended | LaneMessage::Events => self.handle_events(),
+            LaneMessage::Wake if self.is_follower() => self.expire_presence(),
+            LaneMessage::Stop if self.is_follower() => self.is_stopped = true,
             LaneMessage::Wake => drop(self.open_batch()),
             LaneMessage::Stop => self.open_batch().stop = true,
             LaneMessage::Run(request) => {
                 let CommandRequest { envelope, reply } = *request;
-                let now = self.open_batch().now;
-                let (changes, done) = self.decide(envelope, now);
-                let batch = self.open_batch();
-                batch.changes.merge(changes);
-                batch.replies.push((reply, done));
-                batch.messages += 1;
+                match self.member {
+                    None => self.decide_for(envelope, Recipient::Caller(reply)),
+                    Some(_) => self.take_command(envelope, reply),
+                }
             }
         }
+    }
+
+    /// Decides a command in the open batch.
+    pub(super) fn decide_for(&mut self, envelope: Envelope, recipient: Recipient) {
+        let now = self.open_batch().now;
+        let (changes, done) = self.decide(envelope, now);
+        #[cfg(any(test, feature = "testkit"))]
+        if let Some(decided) = self.decided.as_mut().and_then(|decided| decided.last_mut()) {
+            decided.asked_by = self.member.as_ref().and_then(|member| member.asked_by(&recipient));
+        }
+        let receipt = self.receipt_for(&recipient, &changes, &done);
+        let batch = self.open_batch();
+        batch.content.for_nodes.receipts.extend(receipt);
+        batch.content.changes.merge(changes);
+        batch.replies.push((recipient, done));
+        batch.messages += 1;
     }
 
     /// Loads, decides, and adds the record that makes a repeat harmless. Every change is applied to
@@ -307,7 +386,14 @@ impl Lane {
         envelope: Envelope,
         now: Timestamp,
     ) -> (Changes, Result<LaneReply, Failure>) {
+        #[cfg(any(test, feature = "testkit"))]
+        let copy = self.decided.is_some().then(|| envelope.clone());
         let (changes, done) = self.decide_envelope(envelope, now);
+        #[cfg(any(test, feature = "testkit"))]
+        if let (Some(decided), Some(envelope)) = (&mut self.decided, copy) {
+            let result = reply_result(done.clone());
+            decided.push(DecidedCommand { envelope, result, asked_by: None });
+        }
         self.inner.commands.fetch_add(1, Ordering::Relaxed);
         self.inner.rows_changed.fetch_add(changes.row_count() as u64, Ordering::Relaxed);
         (changes, done)
@@ -392,10 +478,7 @@ impl Lane {
             if needs.is_empty() {
                 break;
             }
-            let mut found = false;
-            for need in &needs {
-                found |= self.load_need(*need)?;
-            }
+            let found = self.load_rows(&needs)?;
             // Only rows just loaded can refer to further ones.
             if !found {
                 break;
@@ -405,25 +488,28 @@ impl Lane {
         Ok(())
     }
 
-    /// Loads one row and returns whether it exists.
-    fn load_need(&mut self, need: MissingRow) -> Result<bool, StoreError> {
-        let wanted = match need {
+    /// Loads rows and returns whether any of them exists.
+    fn load_rows(&mut self, needs: &[MissingRow]) -> Result<bool, StoreError> {
+        let key = |need: &MissingRow| match *need {
             MissingRow::Agent(id) => RowKey::Agent(id),
             MissingRow::Claim(digest) => RowKey::Claim(digest),
             MissingRow::Job(id) => RowKey::Job(id),
             MissingRow::Transfer(id) => RowKey::Transfer(id),
         };
-        let found = self.store.load(wanted)?;
-        let is_there = found.is_some();
-        match (need, found) {
-            (_, Some(Row::Claim(claim))) => self.world.load_claim(claim.digest, Some(claim)),
-            (MissingRow::Claim(digest), _) => self.world.load_claim(digest, None),
-            (_, Some(Row::Agent(agent))) => self.world.load_agent(agent),
-            (_, Some(Row::Job(job))) => self.world.load_job(job),
-            (_, Some(Row::Transfer(transfer))) => self.world.load_transfer(transfer),
-            _ => {}
+        let keys: Vec<RowKey> = needs.iter().map(key).collect();
+        let mut any = false;
+        for (need, found) in needs.iter().zip(self.store.load_all(&keys)?) {
+            any |= found.is_some();
+            match (need, found) {
+                (_, Some(Row::Claim(claim))) => self.world.load_claim(claim.digest, Some(claim)),
+                (MissingRow::Claim(digest), _) => self.world.load_claim(*digest, None),
+                (_, Some(Row::Agent(agent))) => self.world.load_agent(agent),
+                (_, Some(Row::Job(job))) => self.world.load_job(job),
+                (_, Some(Row::Transfer(transfer))) => self.world.load_transfer(transfer),
+                _ => {}
+            }
         }
-        Ok(is_there)
+        Ok(any)
     }
 
     /// Whether the store takes another batch. A reader, or a load for this batch, may have found it
@@ -436,15 +522,16 @@ impl Lane {
     }
 
     /// Publishes what is appended, in the order of the log, and then replies.
-    fn publish(&mut self, batch: Batch, place: Option<Place>) {
-        let Batch { now, changes, expired, replies, last_seen, presented, stop, .. } = batch;
+    pub(super) fn publish(&mut self, batch: OpenBatch, place: Option<Place>) {
+        let OpenBatch { now, content, replies, last_seen, presented, stop, .. } = batch;
+        let Batch { changes, expired, .. } = content;
         if !changes.is_empty() || !expired.is_empty() {
             self.inner.metrics.batches.observe_count(replies.len());
             self.inner.metrics.count_commit(&changes);
             event_log::log_batch(&changes);
         }
         // Whatever the published world names can be loaded.
-        if changes.row_count() > 0 || !changes.is_empty() || !expired.is_empty() {
+        if place.is_some() || changes.row_count() > 0 {
             self.store.publish(place, &changes, &expired);
         }
         {
@@ -459,28 +546,50 @@ impl Lane {
         self.publish_next_due(now);
         self.is_idle = replies.is_empty();
         self.is_stopped |= stop;
-        reply::deliver(replies);
+        self.record_published(place);
+        self.reply_all(replies);
         self.inner.watchers.publish(&changes);
         self.inner.notifier.notify(&changes);
     }
 
+    /// Replies to callers of this node and to other nodes.
+    fn reply_all(&mut self, replies: Vec<(Recipient, LaneResult)>) {
+        let Some(member) = &mut self.member else {
+            let callers = replies.into_iter().filter_map(|(recipient, result)| match recipient {
+                Recipient::Caller(reply) => Some((reply, result)),
+                Recipient::Pending(_) | Recipient::Node(..) => None,
+            });
+            return reply::deliver(callers);
+        };
+        reply::deliver(member.route_replies(replies));
+    }
+
     /// Fails the callers of batches that could not be appended, and discards what they decided.
-    fn fail(&mut self, batches: Vec<Batch>, error: &StoreError) {
+    fn fail(&mut self, batches: Vec<OpenBatch>, error: &StoreError) {
+        if self.member.is_some() && error.is_about_the_place() {
+            tracing::warn!(%error, "this node no longer writes");
+            return self.step_down(batches);
+        }
         let failure = self.inner.record_store_error(error);
         match failure {
+            // Other nodes would not learn of what was seen, so it waits for the next batch.
+            Failure::StoreFull if self.member.is_some() => {
+                self.keep_last_seen(&batches);
+                self.reset_world(&[]);
+            }
             Failure::StoreFull => self.reset_world(&batches),
             _ => self.is_stopped = true,
         }
         for batch in batches {
             self.is_stopped |= batch.stop;
             let replies = batch.replies.into_iter();
-            reply::deliver(replies.map(|(reply, _)| (reply, Err(failure.clone()))));
+            self.reply_all(replies.map(|(to, _)| (to, Err(failure.clone()))).collect());
         }
     }
 
     /// Copies the published world again. Last-seen times are not stored, so they stay.
-    fn reset_world(&mut self, failed: &[Batch]) {
-        let now = self.inner.clock.now();
+    pub(super) fn reset_world(&mut self, failed: &[OpenBatch]) {
+        let now = self.now();
         self.world = {
             let mut world = self.inner.world.write();
             for batch in failed {
@@ -492,15 +601,29 @@ impl Lane {
         self.publish_next_due(now);
     }
 
-    fn publish_next_due(&mut self, now: Timestamp) {
+    pub(super) fn publish_next_due(&mut self, now: Timestamp) {
         self.timers.mark_presence_checked(&self.world, now);
-        let next = self.timers.next_wakeup(&self.world);
+        let next = match self.is_follower() {
+            true => self.world.next_offline_at().map(|at| at.plus(Millis(1))),
+            false => self.timers.next_wakeup(&self.world),
+        };
         self.next_due.send_if_modified(|due| std::mem::replace(due, next) != next);
     }
 }
 
+/// Appends a batch, or makes sure that a batch without a record may be answered.
+pub(super) fn append_or_confirm(
+    log: &mut dyn BatchLog,
+    batch: &OpenBatch,
+) -> Result<Option<Place>, StoreError> {
+    match batch.needs_no_record() {
+        true => log.confirm_head().map(|()| None),
+        false => log.append(&batch.content).map(Some),
+    }
+}
+
 /// Applies last-seen times, and marks agents offline that were not seen for too long.
-fn apply_last_seen(world: &mut World, signs: &[(AgentId, Timestamp)], now: Timestamp) {
+pub(super) fn apply_last_seen(world: &mut World, signs: &[(AgentId, Timestamp)], now: Timestamp) {
     for (agent, at) in signs {
         world.record_activity(*agent, *at);
     }

@@ -6,12 +6,14 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 use rialto_core::id::AgentId;
 use rialto_core::notice::Notice;
 
 use super::Engine;
+use crate::cluster::state::CoordinatorRequest;
 
 /// Notices buffered for one agent, and the bytes of their content.
 const RECENT_NOTICES_MAX: usize = 64;
@@ -47,6 +49,11 @@ fn size(notice: &Notice) -> usize {
 }
 
 impl LiveInboxes {
+    /// The agents that have readers at this node.
+    pub fn agents(&self) -> Vec<AgentId> {
+        self.inboxes.lock().keys().copied().collect()
+    }
+
     /// Buffers the committed notices of agents that have readers.
     pub fn publish(&self, notices: &[Arc<Notice>]) {
         let mut inboxes = self.inboxes.lock();
@@ -71,17 +78,30 @@ impl Engine {
     /// Starts to read an agent's inbox. No later commit for it is missed.
     pub fn subscribe_inbox(&self, agent: AgentId) -> InboxSubscription {
         self.inner.live_inboxes.inboxes.lock().entry(agent).or_default().readers += 1;
+        self.note_readers();
         InboxSubscription { engine: self.clone(), agent }
     }
 
-    /// Whether the agent's inbox has an open reader.
-    pub fn has_inbox_reader(&self, agent: AgentId) -> bool {
-        self.inner.live_inboxes.inboxes.lock().contains_key(&agent)
+    /// Lets other nodes know soon that the readers of this one have changed.
+    fn note_readers(&self) {
+        if let Some(cluster) = &self.inner.cluster {
+            cluster.readers_changed.store(true, Ordering::Release);
+            let _ = cluster.requests.send(CoordinatorRequest::Hint);
+        }
     }
 
-    /// All agents whose inboxes have an open reader.
+    /// Whether the agent's inbox has an open reader, at this node or another.
+    pub fn has_inbox_reader(&self, agent: AgentId) -> bool {
+        let is_here = self.inner.live_inboxes.inboxes.lock().contains_key(&agent);
+        let cluster = || self.inner.cluster.as_ref();
+        is_here || cluster().is_some_and(|cluster| cluster.has_remote_reader(agent))
+    }
+
+    /// All agents whose inboxes have an open reader, at this node or another.
     pub fn agents_with_readers(&self) -> HashSet<AgentId> {
-        self.inner.live_inboxes.inboxes.lock().keys().copied().collect()
+        let remote = self.inner.cluster.as_ref().map(|cluster| cluster.remote_readers());
+        let inboxes = self.inner.live_inboxes.inboxes.lock();
+        inboxes.keys().copied().chain(remote.into_iter().flatten()).collect()
     }
 
     /// The number of readers, over all agents.
@@ -111,6 +131,8 @@ impl Drop for InboxSubscription {
             recent.readers -= 1;
             if recent.readers == 0 {
                 inboxes.remove(&self.agent);
+                drop(inboxes);
+                self.engine.note_readers();
             }
         }
     }

@@ -10,21 +10,22 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc::WeakSender;
 
 use super::LaneMessage;
-use super::lane::Batch;
+use super::lane::{OpenBatch, append_or_confirm};
 use crate::store::log::Place;
 use crate::store::{BatchLog, StoreError};
 
 /// A batch and the result of appending it.
 pub struct Appended {
-    pub batch: Batch,
-    pub result: Result<Place, StoreError>,
+    pub batch: OpenBatch,
+    /// Where it was appended; a batch without a record has no place.
+    pub result: Result<Option<Place>, StoreError>,
     pub took: Duration,
 }
 
 /// The lane's side of the thread. It has at most one batch at a time: the next one is appended only
 /// after this one is synced, and no more than one decided batch depends on an unsynced one.
 pub struct LogThread {
-    batches: Option<SyncSender<Batch>>,
+    batches: Option<SyncSender<OpenBatch>>,
     results: Receiver<Appended>,
     /// Set just before the result is sent, so that the lane can look for it cheaply.
     has_result: Arc<AtomicBool>,
@@ -38,14 +39,14 @@ impl LogThread {
         log: Arc<Mutex<dyn BatchLog>>,
         lane: WeakSender<LaneMessage>,
     ) -> Result<Self, StoreError> {
-        let (batches, queue) = sync_channel::<Batch>(1);
+        let (batches, queue) = sync_channel::<OpenBatch>(1);
         let (sender, results) = sync_channel(1);
         let has_result = Arc::new(AtomicBool::new(false));
         let finished = has_result.clone();
         let work = move || {
             while let Ok(batch) = queue.recv() {
                 let began = Instant::now();
-                let result = log.lock().append(&batch.changes, &batch.expired);
+                let result = append_or_confirm(&mut *log.lock(), &batch);
                 // Before the result: the lane clears it after it took the result, and a mark that
                 // came later would let it wait for a batch that does not exist.
                 finished.store(true, Ordering::Release);
@@ -77,7 +78,7 @@ impl LogThread {
     }
 
     /// Hands a batch to the thread, which must not be busy.
-    pub fn append(&mut self, batch: Batch) {
+    pub fn append(&mut self, batch: OpenBatch) {
         self.is_busy = true;
         if let Some(batches) = &self.batches {
             // If the thread is gone, `wait` reports it.

@@ -3,14 +3,19 @@
 //! `Engine` is the shared handle. Behind it, one commit lane owns the store and the working copy of
 //! the world. Readers use the published copy, which always equals the committed state.
 
+mod cluster;
+mod coordinator;
 mod event_log;
 mod history;
+mod hop_events;
 mod inboxes;
 mod jobs;
 mod lane;
 mod live_inboxes;
 mod log_thread;
+mod member;
 mod notifier;
+mod pending;
 mod reader_pool;
 mod reply;
 mod start;
@@ -20,8 +25,9 @@ mod timers;
 mod watchers;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use rialto_core::alias::Digest;
@@ -37,21 +43,28 @@ use rialto_core::world::World;
 use tokio::sync::{mpsc, watch};
 
 use crate::clock::Clock;
+use crate::cluster::frame::{CallFuture, Hop};
+use crate::cluster::state::ClusterState;
 use crate::metrics::Metrics;
 use crate::random::RandomSource;
 use crate::secret::HubSecret;
 use crate::store::{PageQuery, Reader, RecentRows, Row, RowKey, StoreError};
+#[cfg(feature = "testkit")]
+pub use cluster::ManualNode;
 pub use history::{HistoryPage, JobRole, LoggedReport};
 use inboxes::SeekPoints;
+#[cfg(any(test, feature = "testkit"))]
+pub use lane::DecidedCommand;
 pub use live_inboxes::InboxSubscription;
 use live_inboxes::LiveInboxes;
+use member::LaneEvent;
 use notifier::Notifier;
 use reader_pool::ReaderPool;
 use reply::ReplySender;
 pub use reply::receive_replies;
 #[cfg(any(test, feature = "testkit"))]
 pub use start::ManualLane;
-pub use start::{EngineParts, RunningEngine};
+pub use start::{ClusterOptions, EngineParts, RunningEngine};
 use watchers::Watchers;
 pub use watchers::{WatchFilter, Watcher, WatcherEvents as WatchedNews};
 
@@ -61,6 +74,10 @@ const LANE_QUEUE_MAX: usize = 4_096;
 const SEEN_MERGE_WINDOW: Millis = Millis(100);
 /// An agent seen again within this time is recorded, but the lane is not woken for it.
 const SEEN_WAKE_INTERVAL: Millis = Millis::seconds(1);
+
+/// How long a command waits for its answer at a node of a cluster, while nodes change roles or the
+/// database is away.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a command has no answer.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -88,6 +105,9 @@ pub struct RunResult {
     pub replayed: bool,
 }
 
+/// Answers a call of a node, at the writer.
+pub type CallHandler = Arc<dyn Fn(Vec<u8>) -> CallFuture + Send + Sync>;
+
 /// One command on its way to the lane.
 struct CommandRequest {
     envelope: Envelope,
@@ -100,12 +120,18 @@ enum LaneMessage {
     Wake,
     /// The log thread has finished a batch.
     Appended,
+    /// Something happened that other threads report.
+    Events,
     Stop,
 }
 
+#[derive(Clone)]
 enum LaneReply {
     Fresh(Answer),
+    /// An earlier request had the same idempotency key.
     Replayed(Receipt),
+    /// It was executed, and the answer was lost with the writer that gave it.
+    Committed(Receipt),
 }
 
 /// The handle: cheap to clone, safe to share.
@@ -138,6 +164,14 @@ struct Inner {
     store_failure: watch::Sender<Option<String>>,
     stopping: AtomicBool,
     metrics: Metrics,
+    /// This node among others; `None` at a hub of one node.
+    cluster: Option<Arc<ClusterState>>,
+    /// What happened outside the lane, for a node among others.
+    lane_events: Mutex<Vec<LaneEvent>>,
+    /// The connections to other nodes.
+    hop: OnceLock<Arc<dyn Hop>>,
+    /// Answers other nodes about state that only the writer has in memory.
+    call_handler: OnceLock<CallHandler>,
     commands: AtomicU64,
     rows_changed: AtomicU64,
 }
@@ -172,11 +206,22 @@ impl Engine {
         let (reply, answer) = reply::channel();
         let request = Box::new(CommandRequest { envelope, reply });
         self.lane.send(LaneMessage::Run(request)).await.map_err(|_| Failure::Unavailable)?;
-        match answer.await.map_err(|_| Failure::Unavailable)?? {
+        let answer = match self.inner.cluster {
+            None => answer.await,
+            Some(_) => {
+                let answered = tokio::time::timeout(ANSWER_TIMEOUT, answer).await;
+                answered.map_err(|_| Failure::Unavailable)?
+            }
+        };
+        match answer.map_err(|_| Failure::Unavailable)?? {
             LaneReply::Fresh(answer) => Ok(RunResult { answer, replayed: false }),
             LaneReply::Replayed(receipt) => {
                 let answer = self.answer_from_receipt(receipt).await?;
                 Ok(RunResult { answer, replayed: true })
+            }
+            LaneReply::Committed(receipt) => {
+                let answer = as_first_answer(self.answer_from_receipt(receipt).await?);
+                Ok(RunResult { answer, replayed: false })
             }
         }
     }
@@ -272,6 +317,9 @@ impl Engine {
             return self.spawn_return(agent);
         }
         self.inner.last_seen.lock().insert(agent, now);
+        if let Some(cluster) = self.inner.cluster.as_ref().filter(|_| known.is_none()) {
+            cluster.has_urgent_notes.store(true, Ordering::Release);
+        }
         // The lane applies this before it marks any agent offline, so the record is not too late.
         if known.is_none_or(|seen| now.since(seen) >= SEEN_WAKE_INTERVAL) {
             self.wake_lane();
@@ -427,6 +475,17 @@ impl Engine {
     }
 }
 
+/// The answer to a first request, made from what is known of it later.
+fn as_first_answer(mut answer: Answer) -> Answer {
+    match &mut answer {
+        Answer::Job { repeated, .. }
+        | Answer::Transfer { repeated, .. }
+        | Answer::Message { repeated, .. } => *repeated = false,
+        _ => {}
+    }
+    answer
+}
+
 impl Inner {
     fn has_failed(&self) -> bool {
         self.store_failure.borrow().is_some()
@@ -437,6 +496,10 @@ impl Inner {
     fn record_store_error(&self, error: &StoreError) -> Failure {
         if matches!(error, StoreError::Full) {
             return Failure::StoreFull;
+        }
+        if error.is_about_the_place() {
+            tracing::warn!(%error, "the database could not be read");
+            return Failure::Unavailable;
         }
         tracing::error!(%error, "store failed; no further writes are accepted");
         self.store_failure.send_if_modified(|broken| {

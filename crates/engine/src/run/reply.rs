@@ -28,6 +28,13 @@ pub struct ReplySender {
     mailbox: Option<Arc<ReplyMailbox>>,
 }
 
+impl ReplySender {
+    /// Whether the caller no longer waits.
+    pub fn is_closed(&self) -> bool {
+        self.caller.is_closed()
+    }
+}
+
 /// The replies for the callers of one thread that they have not received yet.
 #[derive(Default)]
 struct ReplyMailbox {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rialto_core::alias::{Claim, Digest};
-use rialto_core::changes::{Changes, ExpiredRows};
+use rialto_core::changes::{Batch, Changes, ExpiredRows};
 use rialto_core::event::HistoryLine;
 use rialto_core::id::{
     AnswerId, EntryId, EventId, JobId, NoticeId, OutcomeId, PostingId, TransferId,
@@ -69,7 +69,7 @@ impl Store for MemoryStore {
 struct NoLog;
 
 impl BatchLog for NoLog {
-    fn append(&mut self, _: &Changes, _: &ExpiredRows) -> Result<Place, StoreError> {
+    fn append(&mut self, _: &Batch) -> Result<Place, StoreError> {
         Ok(Place::default())
     }
 }

@@ -4,7 +4,9 @@
 //! written to the tables; meanwhile the next one collects. A generation is dropped only after its
 //! transaction is committed, so a row is always found in one of the two places.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rialto_core::changes::{Changes, ExpiredRows};
 use rialto_core::event::HistoryLine;
@@ -13,11 +15,47 @@ use rialto_core::notice::Notice;
 use super::log::Place;
 use super::{PageQuery, Row, RowKey};
 
+/// How long a batch stays out of the tables while others follow it.
+pub const AGE_MAX: Duration = Duration::from_secs(5);
+
+/// Environment variable by which all limits are divided, so that a short test reaches each of them.
+/// Only builds with debug assertions read it.
+#[cfg(debug_assertions)]
+const DIVISOR: &str = "RIALTO_TEST_LOG_DIVISOR";
+
+/// By how much limits on unwritten rows are divided.
+#[cfg(debug_assertions)]
+pub fn limit_divisor() -> u32 {
+    let text = std::env::var(DIVISOR).ok();
+    text.and_then(|text| text.parse().ok()).filter(|divisor| *divisor > 0).unwrap_or(1)
+}
+
+#[cfg(not(debug_assertions))]
+pub const fn limit_divisor() -> u32 {
+    1
+}
+
+/// Lets threads that callers wait for run first. Strong enough that a send takes about as long
+/// beside a checkpoint as without, and weak enough that the thread keeps up with a busy hub.
+#[cfg(target_os = "linux")]
+pub fn yield_to_callers() {
+    const NICE: i32 = 5;
+    let thread = rustix::thread::gettid();
+    if let Err(error) = rustix::process::setpriority_process(Some(thread), NICE) {
+        tracing::debug!(%error, "the priority of the checkpoint thread could not be lowered");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn yield_to_callers() {}
+
 /// The rows of successive batches, each in its newest version.
 #[derive(Debug, Default)]
 pub struct Generation {
     pub changes: Changes,
     pub expired: ExpiredRows,
+    /// The number of its first batch that has a record; `None` if none of them needed one.
+    pub first: Option<u64>,
     /// The last of its batches.
     pub place: Place,
     pub bytes: u64,
@@ -36,7 +74,10 @@ impl Generation {
         }
         self.expired.answers.extend(&expired.answers);
         self.expired.keys.extend(&expired.keys);
-        self.place = place.unwrap_or(self.place);
+        if let Some(place) = place {
+            self.first.get_or_insert(place.number);
+            self.place = place;
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -124,32 +165,31 @@ fn by_id<T>(rows: &[T], id: u64, id_of: impl Fn(&T) -> u64) -> Option<&T> {
 pub struct UnwrittenRows {
     /// Collects the batches.
     pub active: Generation,
-    /// Is being written to the tables.
-    pub writing: Option<Arc<Generation>>,
+    /// Those that are to be written to the tables, oldest first.
+    pub frozen: VecDeque<Arc<Generation>>,
 }
 
 impl UnwrittenRows {
     /// The row, or `Some(None)` if it was removed, or `None` if the tables have its newest version.
     pub fn get(&self, key: RowKey) -> Option<Option<Row>> {
-        let older = || self.writing.as_ref().and_then(|generation| generation.get(key));
+        let older = || self.frozen.iter().rev().find_map(|generation| generation.get(key));
         self.active.get(key).or_else(older)
     }
 
     /// The rows of a page, with their ids.
     pub fn page(&self, page: PageQuery) -> Vec<(u64, Row)> {
         let mut rows = self.active.page(page);
-        if let Some(older) = &self.writing {
+        for older in self.frozen.iter().rev() {
             rows.extend(older.page(page));
         }
         rows
     }
 
     /// Begins a new generation; the one before is to be written.
-    pub fn freeze(&mut self) -> Arc<Generation> {
-        let generation = Arc::new(std::mem::take(&mut self.active));
-        self.active.place = generation.place;
-        self.writing = Some(generation.clone());
-        generation
+    pub fn freeze(&mut self) {
+        let place = self.active.place;
+        let next = Generation { place, ..Generation::default() };
+        self.frozen.push_back(Arc::new(std::mem::replace(&mut self.active, next)));
     }
 }
 

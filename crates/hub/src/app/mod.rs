@@ -5,6 +5,8 @@ mod callers;
 pub mod openapi;
 mod probes;
 mod start;
+#[cfg(test)]
+mod tests;
 
 pub use openapi::operations;
 pub use start::{Hub, Options, ReloadHandle, StartError};

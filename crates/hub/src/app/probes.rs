@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use rialto_engine::Engine;
+use rialto_engine::cluster::state::Role;
 use rialto_protocols::adapter::operation::{ResponseInfo, get, schema};
 use rialto_protocols::adapter::{Access, Operation};
 
@@ -21,15 +22,18 @@ pub fn operations() -> Vec<Operation<ProbeState>> {
     vec![
         get("/livez", Access::Public, alive)
             .summary("Whether the process is alive")
+            .about_node()
             .response(text(200, "It is"))
             .health_check(),
         get("/readyz", Access::Public, ready)
             .summary("Whether the hub is ready to accept writes")
+            .about_node()
             .response(text(200, "It is"))
             .response(text(503, "It is not"))
             .health_check(),
         get("/metrics", Access::Public, metrics)
             .summary("Metrics in the Prometheus text format")
+            .as_is()
             .response(ResponseInfo { content_type: CONTENT_TYPE, ..text(200, "The metrics") }),
     ]
 }
@@ -44,10 +48,13 @@ async fn alive() -> &'static str {
 }
 
 async fn ready(State(probes): State<ProbeState>) -> Response {
-    if probes.engine.is_writable() {
-        "ready\n".into_response()
+    let not_ready = |why: &'static str| (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+    if !probes.engine.is_writable() {
+        not_ready("not ready\n")
+    } else if !probes.engine.is_current() {
+        not_ready("not ready: this node has not read the hub's log for a second\n")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "not ready\n").into_response()
+        "ready\n".into_response()
     }
 }
 
@@ -59,7 +66,7 @@ async fn metrics(State(probes): State<ProbeState>) -> Response {
 pub fn hub_metrics(engine: &Engine) -> Vec<ScrapedValue> {
     let credits = |amount: rialto_core::money::Credits| amount.micros() as f64 / 1e6;
     let row = |name: &str, help: &str, value: f64| (name.to_owned(), help.to_owned(), value);
-    engine.with_world(|world| {
+    let mut rows = engine.with_world(|world| {
         let issued =
             world.owner(rialto_core::owner::Owner::ISSUANCE).map(|o| -credits(o.available));
         vec![
@@ -111,5 +118,37 @@ pub fn hub_metrics(engine: &Engine) -> Vec<ScrapedValue> {
                 f64::from(u8::from(engine.is_writable())),
             ),
         ]
-    })
+    });
+    rows.extend(cluster_metrics(engine));
+    rows
+}
+
+/// Metrics of a node among several; none at a hub of one node.
+fn cluster_metrics(engine: &Engine) -> Vec<ScrapedValue> {
+    let Some(status) = engine.cluster_status() else { return Vec::new() };
+    let row = |name: &str, help: &str, value: f64| (name.to_owned(), help.to_owned(), value);
+    let is_writer = status.role == Role::Writer;
+    vec![
+        row(
+            "rialto_cluster_role",
+            "1 if this node writes, 0 if it follows",
+            f64::from(u8::from(is_writer)),
+        ),
+        row(
+            "rialto_cluster_lag_seconds",
+            "Time since this node last looked at the log",
+            status.lag_ms as f64 / 1e3,
+        ),
+        row(
+            "rialto_cluster_takeovers_total",
+            "How often this node became the writer",
+            status.takeovers as f64,
+        ),
+        row(
+            "rialto_cluster_applied_batch",
+            "The newest batch of the log that this node has applied",
+            status.seq as f64,
+        ),
+        row("rialto_cluster_nodes", "Nodes that have reported lately", engine.node_count() as f64),
+    ]
 }

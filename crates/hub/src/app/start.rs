@@ -2,9 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rialto_core::agent::key::Holder;
 use rialto_core::command::Command;
@@ -19,9 +21,10 @@ use rialto_engine::permissions;
 use rialto_engine::random::{OsRandom, RandomSource};
 use rialto_engine::secret::{HubSecret, SecretError};
 use rialto_engine::store::memory::MemoryStore;
+use rialto_engine::store::postgres::{PostgresOptions, PostgresStore};
 use rialto_engine::store::sqlite::SqliteStore;
 use rialto_engine::store::{Store, StoreError};
-use rialto_engine::{Engine, EngineParts, Failure, RunningEngine};
+use rialto_engine::{ClusterOptions, Engine, EngineParts, Failure, RunningEngine};
 use rialto_protocols::adapter::{self, HubContext, HubContextParts};
 use tokio::net::TcpListener;
 
@@ -34,6 +37,12 @@ use crate::telemetry::{self, Metrics};
 
 /// How many ports above one in use are tried when suggesting a free one.
 const PORTS_TRIED: usize = 100;
+
+/// How often a node checks how many nodes share the rate limits.
+const NODE_COUNT_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a new node checks whether the hub has an operator key, and for how long.
+const OPERATOR_KEY_INTERVAL: Duration = Duration::from_millis(20);
+const OPERATOR_KEY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Inputs from outside the configuration: secrets and the clock.
 #[derive(Clone, Default)]
@@ -73,6 +82,8 @@ pub enum StartError {
     Write(#[from] Failure),
     #[error(transparent)]
     Operations(#[from] OperationClash),
+    #[error("store.backend = \"postgres\" needs the URL of the database; set store.database_url")]
+    NoDatabaseUrl,
 }
 
 /// A hint for an address in use: the nearest port that is free now.
@@ -113,21 +124,44 @@ impl Hub {
         let listener =
             edge::bind(address).map_err(|error| StartError::Listen { address, error })?;
         let bound = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
-        let RunningEngine { engine, lane } =
-            start_engine(config, options.hub_secret, options.clock)?;
-        let new_operator_key = ensure_operator_key(config, &engine, options.operator_key).await?;
+        let Options { clock, operator_key, hub_secret } = options;
+        let settings = config.clone();
+        // Reading the store takes a while, and a database is waited for.
+        let starting =
+            tokio::task::spawn_blocking(move || start_engine(&settings, hub_secret, clock));
+        let started = starting.await;
+        let running = started.unwrap_or_else(|error| resume_unwind(error.into_panic()))?;
+        tokio::select! {
+            () = running.engine.join() => {}
+            () = shutdown.wait() => {}
+        }
+        Self::serve_engine(config, running, operator_key, (listener, bound), shutdown).await
+    }
+
+    /// Serves what an engine has.
+    pub(super) async fn serve_engine(
+        config: &Config,
+        RunningEngine { engine, lane }: RunningEngine,
+        operator_key: Option<String>,
+        (listener, bound): (TcpListener, SocketAddr),
+        shutdown: Shutdown,
+    ) -> Result<Self, StartError> {
+        let new_operator_key = ensure_operator_key(config, &engine, operator_key).await?;
         let url = config.http.base_url(bound);
         let limits = Arc::new(RateLimits::new(&config.limits));
         let context = hub_context(config, engine.clone(), url.clone(), limits.clone(), &shutdown)?;
-        adapter::add_missing_aliases(&engine).await?;
+        if engine.is_writer() {
+            adapter::add_missing_aliases(&engine).await?;
+        }
         let delivery = Deliverer::new(
             engine.clone(),
             context.egress.clone(),
             adapter::delivery_encoders(&context),
         );
         let background = adapter::background(&context);
+        let as_node = run_node_tasks(engine.clone(), limits.clone());
         let delivered = tokio::spawn(async {
-            tokio::join!(delivery.run(), background);
+            tokio::join!(delivery.run(), background, as_node);
         });
         let served = serve(config, &context, limits.clone(), listener, bound, shutdown)?;
         let epoch = engine.with_world(|world| world.next.epoch);
@@ -163,12 +197,15 @@ impl Hub {
             return Err(why);
         }
         tracing::info!("hub stopping");
+        // Another node takes over at once, while this one still finishes its requests.
+        self.engine.resign().await;
         // Waits for running requests, up to the edge's own grace period. What they started may go on
         // until the lane has stopped.
         let _threads = self.server_task.await;
         self.delivery_task.abort();
         self.engine.stop().await;
         let _ = tokio::task::spawn_blocking(move || self.lane.join()).await;
+        self.engine.leave().await;
         tracing::info!("hub stopped");
         Ok(())
     }
@@ -212,9 +249,13 @@ fn start_engine(
     permissions::create_private_dir(dir)
         .map_err(|error| StartError::DataDir { dir: dir.display().to_string(), error })?;
     let secret = HubSecret::load_or_create(dir, hub_secret)?;
-    let store: Box<dyn Store> = match config.store.backend {
-        Backend::Sqlite => Box::new(SqliteStore::open(dir)?),
-        Backend::Memory => Box::new(MemoryStore::default()),
+    let (store, cluster): (Box<dyn Store>, _) = match config.store.backend {
+        Backend::Sqlite => (Box::new(SqliteStore::open(dir)?), None),
+        Backend::Memory => (Box::new(MemoryStore::default()), None),
+        Backend::Postgres => {
+            let (store, options) = open_postgres(config, &secret)?;
+            (store, Some(options))
+        }
     };
     let most = |limit: Limit| limit.max().map_or(0, |max| u64::from(max.get()));
     let mut rules = Rules {
@@ -245,18 +286,74 @@ fn start_engine(
     }
     let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::start()));
     let markets = adapter::markets();
-    let setup = EngineParts { store, rules, clock, random: Arc::new(OsRandom), secret, markets };
+    let setup =
+        EngineParts { store, rules, clock, random: Arc::new(OsRandom), secret, markets, cluster };
     Ok(Engine::start(setup)?)
+}
+
+/// The store of a hub that shares a database with other nodes, and how this node takes part.
+fn open_postgres(
+    config: &Config,
+    secret: &HubSecret,
+) -> Result<(Box<dyn Store>, ClusterOptions), StartError> {
+    let url = config.store.database_url.as_ref().ok_or(StartError::NoDatabaseUrl)?;
+    let store = PostgresStore::open(url.expose(), PostgresOptions::default())?;
+    store.check_secret(secret.cluster_check())?;
+    let options = ClusterOptions {
+        listen: config.cluster.listen,
+        advertise: config.cluster.advertise.as_ref().map(ToString::to_string),
+        lease: config.cluster.lease.to_duration(),
+        hub: store.hub_id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        dir: Some(config.data.dir.clone()),
+    };
+    Ok((Box::new(store), options))
+}
+
+/// What a node among several does besides serving; ends at once at a hub of one node.
+async fn run_node_tasks(engine: Engine, limits: Arc<RateLimits>) {
+    if engine.subscribe_current().is_none() {
+        return;
+    }
+    let share_limits = async {
+        loop {
+            limits.share_between(engine.node_count());
+            tokio::time::sleep(NODE_COUNT_INTERVAL).await;
+        }
+    };
+    let complete_aliases = async {
+        loop {
+            engine.until_writer().await;
+            if let Err(failure) = adapter::add_missing_aliases(&engine).await {
+                tracing::warn!(%failure, "agents lack aliases in some protocols");
+            }
+            engine.until_follower().await;
+        }
+    };
+    tokio::join!(share_limits, complete_aliases);
+}
+
+/// Waits until a new node knows whether the hub has an operator key: only the writer creates one.
+async fn wait_for_operator_key(engine: &Engine) {
+    let known = async {
+        while !engine.is_writer() && !has_operator_key(engine) {
+            tokio::time::sleep(OPERATOR_KEY_INTERVAL).await;
+        }
+    };
+    if tokio::time::timeout(OPERATOR_KEY_TIMEOUT, known).await.is_err() {
+        tracing::warn!("the hub has no operator key yet: no node writes");
+    }
 }
 
 /// The first start stores the given operator key or creates one. On later starts a given key must
 /// match the stored one: if a variable left over in the environment could replace the key, its
-/// holder would be locked out.
+/// holder would be locked out. Of several nodes, the one that writes stores the key.
 async fn ensure_operator_key(
     config: &Config,
     engine: &Engine,
     given: Option<String>,
 ) -> Result<Option<String>, StartError> {
+    wait_for_operator_key(engine).await;
     let (key, made) = match given {
         Some(text) => {
             let key = Key::parse(text.trim()).filter(|key| key.prefix() == KeyPrefix::OPERATOR);
@@ -270,6 +367,9 @@ async fn ensure_operator_key(
         engine.with_world(|world| world.key(&hash).is_some_and(|key| key.is_valid(engine.now())));
     if !works && has_operator_key(engine) {
         return Err(StartError::OtherOperatorKey(config.data.dir.display().to_string()));
+    }
+    if !engine.is_writer() {
+        return Ok(None);
     }
     if !works {
         let holder = Holder::Operator;
@@ -305,6 +405,7 @@ fn hub_context(
     Ok(HubContext::new(HubContextParts {
         protocols: config.protocols.iter().map(|one| one.open(engine.hub_secret())).collect(),
         write_limiter: Arc::new(SignerLimits(limits)),
+        shutdown: shutdown.for_responses().or_stale(engine.subscribe_current()),
         engine,
         egress: Arc::new(egress),
         hub_url: hub_url.trim_end_matches('/').to_owned(),
@@ -313,7 +414,6 @@ fn hub_context(
         running_requests: adapter::idempotency::RunningRequests::default(),
         pending_waits: Default::default(),
         endpoint_checks: Default::default(),
-        shutdown: shutdown.for_responses(),
     }))
 }
 
@@ -342,6 +442,7 @@ fn serve(
         metrics: metrics.clone(),
         refused_keys: AtomicU64::new(0),
         body_rate_limits: edge::BodyRateLimits::from(&config.http),
+        node: context.engine.cluster_status().map(|_| context.engine.clone()),
     };
     let (dispatcher, settings) = (Arc::new(dispatcher), edge::Settings::from(&config.http));
     let threads = ConnectionThreads::start().map_err(StartError::Threads)?;

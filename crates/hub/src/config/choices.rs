@@ -31,6 +31,8 @@ choices! {
     Backend {
         /// In one file in the data directory.
         Sqlite = "sqlite",
+        /// In a PostgreSQL database that several nodes share.
+        Postgres = "postgres",
         /// In memory only: a restart loses everything.
         Memory = "memory",
     }

@@ -4,6 +4,7 @@
 //! is used, not here.
 
 mod choices;
+mod database_url;
 mod names;
 mod schema;
 
@@ -13,7 +14,8 @@ mod example_tests;
 mod tests;
 
 pub use choices::{Backend, Level, LogFormat};
-pub use names::{BaseUrl, HostName};
+pub use database_url::DatabaseUrl;
+pub use names::{BaseUrl, HostName, HostPort};
 pub use rialto_config::{
     ByteSize, ConfigDuration, ConfigError, ConfigErrors, EffectiveSetting, Limit, NonZeroDuration,
     Profile,
@@ -74,8 +76,10 @@ impl LoadedConfig {
         }
         layers.add_env(env);
         layers.add_flags(flags);
+        layers.imply("store.database_url", "store.backend", Backend::Postgres.as_str());
         let config = Config::resolve(&mut layers);
         check_public_url(&config, &mut layers);
+        check_database(&config, &mut layers);
         let order: Vec<String> = example_keys().map(|(key, _)| key).collect();
         let (rows, errors) = layers.finish(&order);
         if errors.is_empty() { Ok(Self { config, rows }) } else { Err(ConfigErrors(errors)) }
@@ -93,6 +97,37 @@ fn check_public_url(config: &Config, layers: &mut Layers<'_>) {
             format!("{address} is a wildcard address that agents cannot call"),
             "http.public_url to be set as well".to_owned(),
             &format!("--public-url http://hub.example:{}", address.port()),
+        );
+    }
+}
+
+/// A database URL and the backend belong together. Other nodes connect to the address of a node, and
+/// cannot connect to a wildcard address.
+fn check_database(config: &Config, layers: &mut Layers<'_>) {
+    let (backend, url) = (config.store.backend, &config.store.database_url);
+    match (backend, url) {
+        (Backend::Postgres, None) => layers.add_conflict(
+            "store.backend",
+            "`postgres` needs a database".to_owned(),
+            "store.database_url to be set as well".to_owned(),
+            "--database-url postgres://rialto@db.example/rialto",
+        ),
+        (Backend::Sqlite | Backend::Memory, Some(_)) => layers.add_conflict(
+            "store.backend",
+            format!("`{}` does not use store.database_url", backend.as_str()),
+            "postgres, or no store.database_url".to_owned(),
+            "backend = \"postgres\"",
+        ),
+        _ => {}
+    }
+    let address = config.cluster.listen;
+    let is_wildcard = address.ip().to_canonical().is_unspecified();
+    if backend == Backend::Postgres && is_wildcard && config.cluster.advertise.is_none() {
+        layers.add_conflict(
+            "cluster.listen",
+            format!("{address} is a wildcard address that other nodes cannot connect to"),
+            "cluster.advertise to be set as well".to_owned(),
+            &format!("--set cluster.advertise=node-1.example:{}", address.port()),
         );
     }
 }

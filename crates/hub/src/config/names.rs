@@ -9,6 +9,8 @@ names! {
     BaseUrl by base_url, "an http or https URL without query or user", "https://hub.example";
     /// A value of the `Host` header, in lower case, with or without a port.
     HostName by host_name, "a host, with or without a port", "hub.example";
+    /// A host and a port to connect to.
+    HostPort by host_port, "a host and a port", "node-1.example:7426";
 }
 
 type InvalidReason = &'static str;
@@ -47,6 +49,22 @@ fn host_name(text: &str) -> Result<String, InvalidReason> {
     Ok(text.to_ascii_lowercase())
 }
 
+fn host_port(text: &str) -> Result<String, InvalidReason> {
+    let (host, port) = text.rsplit_once(':').ok_or("has no port")?;
+    if !port.parse::<u16>().is_ok_and(|port| port != 0) {
+        return Err("has no valid port");
+    }
+    // Without brackets, the end of an IPv6 address would be taken for a port.
+    let bracketed = host.starts_with('[') && host.ends_with(']');
+    if host.contains(':') && !bracketed {
+        return Err("is an IPv6 address without brackets");
+    }
+    if is_unspecified(text) {
+        return Err("is a wildcard address, which cannot be called");
+    }
+    host_name(host).map(|host| format!("{host}:{port}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +84,17 @@ mod tests {
             "http://h x",
         ] {
             assert!(base_url(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_node_is_reached_at_a_host_and_a_port() {
+        for text in ["node-1.example:7426", "10.1.2.3:1", "[::1]:7426"] {
+            assert_eq!(host_port(text), Ok(text.to_owned()));
+        }
+        for text in ["", "node-1", "node-1:", "node-1:0", "::1:7426", "0.0.0.0:7426", "a b:1", ":1"]
+        {
+            assert!(host_port(text).is_err(), "{text}");
         }
     }
 

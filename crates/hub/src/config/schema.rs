@@ -14,7 +14,8 @@ use rialto_core::money::Credits;
 use rialto_protocols::adapter::settings::{self, HubSettings, ProtocolSettings};
 
 use super::choices::{Backend, Level, LogFormat};
-use super::names::{BaseUrl, HostName};
+use super::database_url::DatabaseUrl;
+use super::names::{BaseUrl, HostName, HostPort};
 
 /// Turns the table below into one struct per section, one struct of all sections, and the function
 /// that fills them. A default is written like the value of an environment variable; `or` gives the
@@ -85,7 +86,8 @@ settings! {
 
     /// Where the hub's files are.
     data: Data {
-        /// The directory of the store and the hub's secret, relative to the working directory.
+        /// The directory of the store and the hub's secret, relative to the working directory. With
+        /// a database, it holds only what belongs to the node.
         dir: PathBuf = "./rialto-data";
     }
 
@@ -169,10 +171,23 @@ settings! {
     store: Store {
         /// The kind of store.
         backend: Backend = "sqlite";
+        /// The database of the backend `postgres`; setting it chooses that backend.
+        database_url: Option<DatabaseUrl> = "";
         /// Memory for agents, open jobs and accounts, in bytes.
         memory: ByteSize = "1073741824";
         /// Memory for the rows of one owner, in bytes.
         memory_per_owner: ByteSize = "134217728";
+    }
+
+    /// This node, where several nodes share a database.
+    cluster: Cluster {
+        /// The address and port to take commands of other nodes on.
+        listen: SocketAddr = "127.0.0.1:7426";
+        /// Where other nodes reach this one. If unset, it is the listen address, which must then
+        /// not be a wildcard address.
+        advertise: Option<HostPort> = "";
+        /// How long the writer may show no sign of life before another node takes over.
+        lease: NonZeroDuration = "3s";
     }
 }
 

@@ -347,3 +347,52 @@ fn a_wildcard_address_needs_a_url_that_agents_can_call() {
         config("", &[], &[("http.listen", address)]);
     }
 }
+
+const DATABASE: &str = "postgres://ada:s3cret@db/rialto";
+
+#[test]
+fn a_database_url_chooses_its_backend_and_its_password_is_not_shown() {
+    let env = [("RIALTO_STORE__DATABASE_URL", DATABASE)];
+    let loaded = load(Profile::Serve, "", &env, &[]).expect("a valid configuration");
+    assert_eq!(loaded.config.store.backend, Backend::Postgres);
+    let url = loaded.config.store.database_url.as_ref().map(DatabaseUrl::expose);
+    assert_eq!(url, Some(DATABASE));
+    let origin = "env RIALTO_STORE__DATABASE_URL".to_owned();
+    let shown = "\"postgres://ada:***@db/rialto\"".to_owned();
+    assert_eq!(row(&loaded, "store.database_url"), (shown, origin.clone()));
+    assert_eq!(row(&loaded, "store.backend"), ("\"postgres\"".to_owned(), origin));
+    assert!(!format!("{loaded:?}").contains("s3cret"));
+    let flags = [("store.database_url", DATABASE)];
+    let loaded = load(Profile::Serve, "", &[], &flags).expect("a valid configuration");
+    assert_eq!(row(&loaded, "store.backend").1, "flag --database-url");
+    // A higher layer can unset it.
+    let unset = config("", &env, &[("store.database_url", "")]);
+    assert_eq!((unset.store.backend, unset.store.database_url), (Backend::Sqlite, None));
+}
+
+#[test]
+fn a_database_and_its_backend_belong_together() {
+    let url = [("store.database_url", DATABASE)];
+    let other = complaint("[store]\nbackend = \"memory\"", &[], &url);
+    assert!(other.contains("`store.backend` (rialto.toml:2)"), "{other}");
+    assert!(other.contains("`memory` does not use store.database_url"), "{other}");
+    let lacks = complaint("[store]\nbackend = \"postgres\"", &[], &[]);
+    assert!(lacks.contains("store.database_url to be set as well"), "{lacks}");
+    let wrong = complaint("", &[], &[("store.database_url", "mysql://ada:s3cret@db/rialto")]);
+    assert!(wrong.contains("begins with neither") && !wrong.contains("s3cret"), "{wrong}");
+}
+
+#[test]
+fn other_nodes_must_be_able_to_reach_a_node() {
+    let cluster = config("", &[], &[]).cluster;
+    assert_eq!((cluster.listen.to_string().as_str(), cluster.advertise), ("127.0.0.1:7426", None));
+    assert_eq!(cluster.lease.millis(), Millis::seconds(3));
+    let anywhere = [("store.database_url", DATABASE), ("cluster.listen", "0.0.0.0:7426")];
+    let wrong = complaint("", &[], &anywhere);
+    assert!(wrong.contains("cluster.advertise to be set as well"), "{wrong}");
+    let env = [("RIALTO_CLUSTER__ADVERTISE", "node-1.example:7426")];
+    let advertised = config("", &env, &anywhere).cluster.advertise;
+    assert_eq!(advertised.as_ref().map(HostPort::as_str), Some("node-1.example:7426"));
+    // A hub of one node has no such address.
+    config("", &[], &[("cluster.listen", "0.0.0.0:7426")]);
+}

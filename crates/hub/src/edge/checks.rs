@@ -27,14 +27,13 @@ pub enum CheckResult {
 }
 
 impl Dispatcher {
-    /// Checks access first, then form, then rate: a request that is refused anyway does not count
-    /// against the rate limits.
+    /// Checks access first, then form. The rate is counted afterwards, so that a request that is
+    /// refused anyway does not count against the limits.
     pub(super) fn check_request(
         &self,
         request: &Parts,
         body: &impl HttpBody,
         class: RequestClass,
-        caller: CallerIdentity,
     ) -> Result<CheckResult, EdgeError> {
         let host = host_of(request)?;
         let target = request.uri.authority().map(|authority| authority.as_str());
@@ -65,11 +64,24 @@ impl Dispatcher {
         if body.size_hint().lower() > limit as u64 {
             return Err(EdgeError::TooLarge { limit });
         }
+        Ok(CheckResult::Pass)
+    }
+
+    /// Finds out who calls, and counts the request against the caller's rate limit.
+    pub(super) async fn admit_caller(
+        &self,
+        request: &mut Parts,
+        class: RequestClass,
+    ) -> Result<CallerIdentity, EdgeError> {
+        let caller = match &self.node {
+            None => self.identify_caller(request, class.rate),
+            Some(node) => self.identify_caller_at_node(node, request, class).await?,
+        };
         // Health checks are allowed even for a caller that has read too much.
         if let Some(rate) = class.rate.filter(|_| !class.is_health_check) {
             self.limits.check(rate, caller)?;
         }
-        Ok(CheckResult::Pass)
+        Ok(caller)
     }
 
     /// The identity a request is counted under. The key is looked up only where it makes a

@@ -17,6 +17,8 @@ use futures_util::FutureExt;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, header};
 use hyper::body::Body as HttpBody;
+use rialto_engine::Engine;
+use rialto_protocols::adapter::idempotency::WriterEpoch;
 use rialto_protocols::adapter::{Api, EdgeError, RateClass, RowsRead};
 use tracing::error;
 
@@ -50,6 +52,8 @@ pub struct Dispatcher {
     pub refused_keys: AtomicU64,
     /// The minimum rate of request bodies.
     pub body_rate_limits: BodyRateLimits,
+    /// This node among several; `None` at a hub of one node, which always has the newest state.
+    pub node: Option<Engine>,
 }
 
 /// What is known about a request when its response is ready.
@@ -79,14 +83,25 @@ impl Dispatcher {
             open_to_any_page: self.is_open_to_any_page(&parts, class.origins),
             allow: route.allow(),
         };
-        let caller = self.identify_caller(&mut parts, class.rate);
-        let refusal = match self.check_request(&parts, &body, class, caller) {
-            Ok(CheckResult::Pass) => None,
-            Ok(CheckResult::Preflight(method)) => Some(cors::preflight_response(&method)),
-            Err(error) => Some(error_response(&**route.api, error)),
+        let writer_epoch = || self.node.as_ref().and_then(Engine::writer_epoch);
+        let epoch = writer_epoch();
+        let admitted = match self.check_request(&parts, &body, class) {
+            Ok(CheckResult::Pass) => self.admit_caller(&mut parts, class).await,
+            Ok(CheckResult::Preflight(method)) => {
+                return self.finish_response(info, cors::preflight_response(&method));
+            }
+            Err(error) => Err(error),
         };
-        if let Some(refusal) = refusal {
-            return self.finish_response(info, refusal);
+        let caller = match admitted {
+            Ok(caller) => caller,
+            Err(error) => {
+                let refusal = error_response(&**route.api, error);
+                return self.finish_response(info, refusal);
+            }
+        };
+        let epoch = epoch.or_else(writer_epoch);
+        if epoch.is_some() {
+            parts.extensions.insert(WriterEpoch(epoch));
         }
         let (sender, api) = (CredentialSender::of(&parts), &**route.api);
         let mut scope = request_scope(&mut parts, &info.id);
@@ -98,6 +113,7 @@ impl Dispatcher {
         let mut rate = class.rate;
         let answer = {
             let answer = self.call_operation(route, caller, &mut rate, parts, body);
+            let answer = self.answer_while_current(class, api, answer);
             let mut answer = pin!(AssertUnwindSafe(answer).catch_unwind());
             poll_fn(|context| scope.during(|| answer.as_mut().poll(context))).await
         };
@@ -105,6 +121,7 @@ impl Dispatcher {
             error!(request_id = %info.id, what = panic_text(&panic), "handler panicked");
             error_response(api, EdgeError::Internal)
         });
+        let response = self.confirm_refusal(class, api, epoch, response).await;
         let response = self.count_refused_key(sender, api, info.route, response);
         if rate == Some(RateClass::Read) {
             self.limits.charge_read(caller, read_cost(&response));

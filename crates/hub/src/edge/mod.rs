@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! accept → slots → threads → connection (socket, bodies, connection_state, idle_timer)
-//!   → dispatcher (operation_table, checks, hosts, rate_limits, limited_body, body_rate) → handler
+//!   → dispatcher (operation_table, checks, hosts, freshness, rate_limits, limited_body, body_rate)
+//!   → handler
 //! ```
 
 mod accept;
@@ -18,6 +19,7 @@ mod connection_state;
 mod cors;
 mod dispatcher;
 mod framing;
+mod freshness;
 mod hosts;
 mod idle_timer;
 mod limited_body;

@@ -13,7 +13,7 @@ use http::{HeaderValue, Method};
 use rialto_protocols::adapter::api::{Api, ServedOperation, default_origins};
 use rialto_protocols::adapter::operation::BodyRule;
 use rialto_protocols::adapter::request::{MatchedOperation, decode_path_param, read_body};
-use rialto_protocols::adapter::{AllowedOrigins, EdgeError, RateClass};
+use rialto_protocols::adapter::{AllowedOrigins, EdgeError, Freshness, RateClass};
 use rialto_protocols::kit::ijson;
 
 use crate::telemetry::RouteSeries;
@@ -69,6 +69,7 @@ pub struct RequestClass {
     pub origins: AllowedOrigins,
     /// `None` if it depends on the body.
     pub rate: Option<RateClass>,
+    pub freshness: Freshness,
     /// The longest body, in bytes.
     pub body_limit: usize,
     pub is_health_check: bool,
@@ -192,6 +193,7 @@ impl<'t> Route<'t> {
             return RequestClass {
                 origins: default_origins(&**self.api),
                 rate: Some(if reads { RateClass::Read } else { RateClass::Write }),
+                freshness: Freshness::AsIs,
                 body_limit: self.table.body_limit.min(self.api.body_max()),
                 is_health_check: false,
             };
@@ -199,11 +201,13 @@ impl<'t> Route<'t> {
         let mut class = RequestClass {
             origins: first.origins,
             rate: Some(first.info.rate),
+            freshness: first.info.freshness,
             body_limit: first.body_limit,
             is_health_check: first.info.is_health_check,
         };
         for other in others {
             class.rate = class.rate.filter(|rate| *rate == other.info.rate);
+            class.freshness = class.freshness.max(other.info.freshness);
             class.body_limit = class.body_limit.max(other.body_limit);
             if class.origins != other.origins {
                 class.origins = AllowedOrigins::Own;

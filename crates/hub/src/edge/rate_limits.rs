@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use governor::clock::{Clock, DefaultClock};
 use governor::middleware::NoOpMiddleware;
 use governor::{Quota, RateLimiter};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rialto_protocols::adapter::{EdgeError, RateClass};
 
 use super::peer::Peer;
@@ -30,6 +30,8 @@ const ALL_CALLERS: u64 = 0;
 /// All rate limits of one hub. They can be changed while it runs.
 pub struct RateLimits<C: Clock = DefaultClock> {
     rates: RwLock<Arc<RateSet<C>>>,
+    /// The limits of the whole hub, and how many nodes share them.
+    whole: Mutex<(PerMinute, NonZeroU32)>,
     clock: C,
     /// Randomly seeded, so that a caller cannot choose which bucket it shares. Keys are not stored,
     /// not even as plain hashes.
@@ -103,13 +105,44 @@ impl RateLimits {
     }
 }
 
+impl PerMinute {
+    /// What one of several nodes permits, which is at least one where there is a limit.
+    fn shared_between(self, nodes: NonZeroU32) -> Self {
+        let share = |limit: Option<NonZeroU32>| {
+            limit.map(|limit| NonZeroU32::new(limit.get() / nodes).unwrap_or(NonZeroU32::MIN))
+        };
+        Self {
+            registrations: share(self.registrations),
+            registrations_total: share(self.registrations_total),
+            writes: share(self.writes),
+            read_bytes: share(self.read_bytes),
+            wrong_keys: share(self.wrong_keys),
+        }
+    }
+}
+
 impl<C: Clock + Clone> RateLimits<C> {
     fn with_clock(per_minute: PerMinute, clock: C) -> Self {
         let rates = RwLock::new(Arc::new(RateSet::new(per_minute, &clock)));
-        Self { rates, clock, hash: RandomState::new() }
+        let whole = Mutex::new((per_minute, NonZeroU32::MIN));
+        Self { rates, whole, clock, hash: RandomState::new() }
+    }
+
+    /// Divides the limits between the nodes of a hub, each of which counts for itself. The counters
+    /// are reset when the number of nodes changes.
+    pub fn share_between(&self, nodes: usize) {
+        let nodes = u32::try_from(nodes).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
+        self.change(|(_, shares)| *shares = nodes);
     }
 
     fn update_to(&self, per_minute: PerMinute) {
+        self.change(|(whole, _)| *whole = per_minute);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut (PerMinute, NonZeroU32))) {
+        let mut whole = self.whole.lock();
+        change(&mut whole);
+        let per_minute = whole.0.shared_between(whole.1);
         if self.rates().per_minute != per_minute {
             *self.rates.write() = Arc::new(RateSet::new(per_minute, &self.clock));
         }
@@ -338,6 +371,24 @@ mod tests {
         assert_eq!([write(), write(), write()], [Ok(()), Ok(()), LATER]);
         limits.update_to(PerMinute { writes: None, ..same });
         assert_eq!([write(); 3], [Ok(()); 3]);
+    }
+
+    #[test]
+    fn nodes_share_the_limits_and_each_permits_something() {
+        let (limits, clock) = limits(2, 6);
+        let write = || limits.check(RateClass::Write, anyone(1)).is_ok();
+        let register = || limits.check(RateClass::Register, anyone(1)).is_ok();
+        limits.share_between(3);
+        assert_eq!([write(), write(), write()], [true, true, false]);
+        assert_eq!([register(), register()], [true, false], "two for three nodes are one each");
+        assert_eq!(limits.check_wrong_key(peer(1)), Ok(()), "without a limit there is none");
+        limits.share_between(3);
+        assert!(!write(), "the same number of nodes keeps the counters");
+        clock.advance(Duration::from_secs(60));
+        limits.update_to(PerMinute { writes: NonZeroU32::new(3), ..PerMinute::default() });
+        assert_eq!([write(), write()], [true, false], "new limits are shared, too");
+        limits.share_between(0);
+        assert_eq!([write(), write(), write(), write()], [true, true, true, false]);
     }
 
     #[test]

@@ -38,7 +38,9 @@ pub struct V1Api {
 
 impl V1Api {
     pub fn new(context: &HubContext) -> Self {
-        Self { context: context.clone(), instances: Instances::default() }
+        let instances = Instances::default();
+        context.engine.set_call_handler(instances.call_handler());
+        Self { context: context.clone(), instances }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use rialto_core::refusal::{Refusal, Retry};
 use rialto_engine::Failure;
-use rialto_protocols::adapter::EdgeError;
+use rialto_protocols::adapter::{EdgeError, NOT_CURRENT};
 
 use super::problem::Problem;
 
@@ -111,7 +111,7 @@ impl From<Failure> for Problem {
                     .with_retry_after(30)
             }
             Failure::Unavailable => {
-                Self::new(&UNAVAILABLE, "the hub cannot accept writes now").with_retry_after(5)
+                Self::new(&UNAVAILABLE, "the hub cannot accept writes now").with_retry_after(1)
             }
             Failure::Fault => Self::new(&INTERNAL, "the log has details under the request id"),
             Failure::StillRunning => {
@@ -202,6 +202,7 @@ impl From<EdgeError> for Problem {
             EdgeError::Overloaded => {
                 Self::new(&UNAVAILABLE, "the hub is overloaded").with_retry_after(1)
             }
+            EdgeError::NotCurrent => Self::new(&UNAVAILABLE, NOT_CURRENT).with_retry_after(1),
             EdgeError::Malformed { what } => {
                 Self::new(&MALFORMED, format!("malformed HTTP request: {what}"))
             }

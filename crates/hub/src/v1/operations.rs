@@ -22,6 +22,7 @@ pub fn operations() -> Vec<Operation<HubContext>> {
     vec![
         get("/v1/agents", Public, agents::list_agents)
             .summary("List agents; with `?skill=`, best match first")
+            .as_is()
             .query::<agents::AgentQuery>()
             .responds::<Page<AgentView>>(200, "A page of agents"),
         get("/v1/agents/{id}", Public, agents::show_agent)
@@ -144,7 +145,8 @@ pub fn operations() -> Vec<Operation<HubContext>> {
             .query::<events::EventQuery>()
             .streams::<events::EventData>(
                 "Notices for an agent, lines of the history for the operator",
-            ),
+            )
+            .error(409),
         post("/v1/messages", AnyAgent, messages::send_message)
             .summary("Send a message to an agent")
             .request::<messages::MessageBody>(examples::MESSAGE)
@@ -195,6 +197,7 @@ pub fn operations() -> Vec<Operation<HubContext>> {
             .responds::<Page<JobView>>(200, "A page of jobs"),
         get("/v1/operator/agents", Operator, operator::agents::list_agents)
             .summary("List all agents, unregistered ones included")
+            .as_is()
             .query::<operator::agents::OperatorAgentsQuery>()
             .responds::<Page<operator::agents::OperatorAgentView>>(200, "A page of agents"),
         post("/v1/operator/agents/{id}/suspend", Operator, operator::agents::suspend_agent)
@@ -234,6 +237,11 @@ pub fn operations() -> Vec<Operation<HubContext>> {
             .responds::<operator::deliveries::OperatorDeliveryView>(200, "The delivery"),
         get("/v1/operator/stats", Operator, operator::stats::show_stats)
             .summary("Show statistics of the hub")
+            .as_is()
             .responds::<operator::stats::Stats>(200, "The statistics"),
+        get("/v1/operator/cluster", Operator, operator::cluster::show_cluster)
+            .summary("Show the nodes of the hub")
+            .as_is()
+            .responds::<operator::cluster::ClusterView>(200, "The nodes"),
     ]
 }

@@ -14,7 +14,7 @@ use rialto_engine::delivery::egress::Egress;
 use super::idempotency::RunningRequests;
 use super::settings::HubSettings;
 use super::shutdown::Shutdown;
-use super::{OpenProtocol, WriteLimiter};
+use super::{EdgeError, OpenProtocol, WriteLimiter};
 
 /// What adapters may use of the hub. Cheap to clone: all clones share one value.
 #[derive(Clone)]
@@ -50,6 +50,16 @@ impl HubContext {
     /// The opened protocol with this id.
     pub fn protocol(&self, id: Protocol) -> Option<&Arc<dyn OpenProtocol>> {
         self.protocols.iter().find(|protocol| protocol.adapter().id() == id)
+    }
+
+    /// Brings this node up to date for a write that is no request of its own, such as a frame on an
+    /// open connection. For requests the edge does it.
+    pub async fn prepare_write(&self) -> Result<(), EdgeError> {
+        let engine = &self.engine;
+        if !engine.is_current() {
+            return Err(EdgeError::NotCurrent);
+        }
+        engine.fresh().await.map_err(|_| EdgeError::NotCurrent)
     }
 
     /// The agent behind a credential of any protocol that permits reading and nothing else.

@@ -23,12 +23,20 @@ pub enum EdgeError {
     TooManyRequests { retry_after_seconds: u64 },
     #[error("the hub is overloaded; retry in {} s", OVERLOAD_RETRY_SECONDS)]
     Overloaded,
+    /// The node does not have the newest state of the hub.
+    #[error("{}; retry in {} s", NOT_CURRENT, NOT_CURRENT_RETRY_SECONDS)]
+    NotCurrent,
     #[error("internal error; the log has details under the request id")]
     Internal,
 }
 
+/// The reason for [`EdgeError::NotCurrent`], as every API words it.
+pub const NOT_CURRENT: &str = "this node does not have the newest state of the hub";
+
 /// When to retry if the hub is overloaded.
 const OVERLOAD_RETRY_SECONDS: u64 = 1;
+/// When to retry if the node is behind, there or at another node.
+const NOT_CURRENT_RETRY_SECONDS: u64 = 1;
 
 impl EdgeError {
     /// After how many seconds the same request may succeed; `None` when waiting does not help.
@@ -36,6 +44,7 @@ impl EdgeError {
         match self {
             Self::TooManyRequests { retry_after_seconds } => Some(retry_after_seconds),
             Self::Overloaded => Some(OVERLOAD_RETRY_SECONDS),
+            Self::NotCurrent => Some(NOT_CURRENT_RETRY_SECONDS),
             _ => None,
         }
     }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
+use axum::http::header::RETRY_AFTER;
 use axum::http::{Extensions, HeaderValue, StatusCode};
 use axum::response::Response;
 use rialto_core::alias::Digest;
@@ -39,6 +40,11 @@ const ANSWER_MAX: usize = 2 << 20;
 /// A request extension: the command of this request must leave an idempotency record.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestIdempotency(pub Idempotency);
+
+/// A request extension: the epoch in which this node writes, and so decides without looking at the log
+/// first.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WriterEpoch(pub Option<u64>);
 
 /// Requests that are running now, by scope.
 #[derive(Clone, Debug, Default)]
@@ -122,10 +128,22 @@ pub async fn call_at_most_once(
             {
                 return responses.storage_full(&refusal);
             }
+            let WriterEpoch(epoch) = parts.extensions.get().copied().unwrap_or_default();
             parts.extensions.insert(RequestIdempotency(once));
             let request = Request::from_parts(parts, Body::from(body));
             let answer = operation.call_handler(request).await;
-            save_answer(operation, responses, once, answer).await
+            if !is_still_running(&answer) {
+                // A refusal of a node that does not write any more must not become the answer.
+                if answer.status().is_client_error() && !context.engine.still_writes(epoch).await {
+                    return operation.api.error_response(EdgeError::NotCurrent);
+                }
+                return save_answer(operation, responses, once, answer).await;
+            }
+            // Another node has run the first request meanwhile, and may have stored its answer.
+            match context.engine.saved_answer(once).await {
+                Ok(Some(Ok((status, body)))) => replay(status, body),
+                _ => answer,
+            }
         }
     }
 }
@@ -209,6 +227,11 @@ async fn save_answer(
         tracing::warn!(%failure, "storing an idempotency record failed");
     }
     Response::from_parts(parts, Body::from(bytes))
+}
+
+/// Whether the first request with this key is still running: a repeat is meant to get its answer.
+fn is_still_running(answer: &Response) -> bool {
+    answer.status() == StatusCode::CONFLICT && answer.headers().contains_key(RETRY_AFTER)
 }
 
 /// A stream is passed on as it comes. Its subject has its own record, so a repeat gets the current

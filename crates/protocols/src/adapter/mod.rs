@@ -16,6 +16,7 @@ pub mod operation;
 pub mod peer;
 pub mod question_view;
 pub mod request;
+pub mod resume;
 pub mod settings;
 pub mod shown_jobs;
 pub mod shutdown;
@@ -43,8 +44,8 @@ use serde_json::value::RawValue;
 
 pub use api::{AllowedOrigins, Api};
 pub use context::{HubContext, HubContextParts, ProtocolContext};
-pub use edge_error::EdgeError;
-pub use operation::{Access, Operation, OperationInfo, RateClass};
+pub use edge_error::{EdgeError, NOT_CURRENT};
+pub use operation::{Access, Freshness, Operation, OperationInfo, RateClass};
 use settings::ProtocolSettings;
 
 /// Counts the writes of callers that authenticate by signing what they write.
@@ -227,12 +228,27 @@ pub fn delivery_encoders(context: &HubContext) -> HashMap<Protocol, Arc<dyn Deli
     context.protocols.iter().map(encoder).collect()
 }
 
-/// The background tasks of all protocols.
+/// The background tasks of all protocols. Of several nodes, the one that writes runs them.
 pub fn background(context: &HubContext) -> impl Future<Output = ()> + Send + use<> {
-    let all = futures_util::future::join_all(
-        context.protocols.iter().map(|protocol| protocol.clone().run_background_tasks(context)),
-    );
-    async { drop(all.await) }
+    let context = context.clone();
+    // They see everything from now on, and not only from when they are first polled.
+    let mut first = context.engine.is_writer().then(|| all_background_tasks(&context));
+    async move {
+        loop {
+            context.engine.until_writer().await;
+            let tasks = first.take().unwrap_or_else(|| all_background_tasks(&context));
+            tokio::select! {
+                () = tasks => return,
+                () = context.engine.until_follower() => {}
+            }
+        }
+    }
+}
+
+fn all_background_tasks(context: &HubContext) -> BackgroundTask {
+    let begin = |protocol: &Arc<dyn OpenProtocol>| protocol.clone().run_background_tasks(context);
+    let all = futures_util::future::join_all(context.protocols.iter().map(begin));
+    Box::pin(async { drop(all.await) })
 }
 
 /// An agent that has no aliases yet.

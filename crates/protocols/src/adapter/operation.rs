@@ -87,6 +87,18 @@ pub enum RateClass {
     Signed,
 }
 
+/// How recent the state must be that an operation reads at a node among several. A hub of one node has
+/// the newest state anyway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Freshness {
+    /// It does not matter: the operation is about the node itself.
+    Any,
+    /// At most a second old: lists of agents, discovery, statistics.
+    AsIs,
+    /// It has everything that was committed before the request.
+    Strict,
+}
+
 /// Which bodies an operation takes. Operations with the same method and path are told apart by it.
 #[derive(Clone, Copy, Debug)]
 pub enum BodyRule {
@@ -139,6 +151,7 @@ pub struct OperationInfo {
     pub path: String,
     pub access: Access,
     pub rate: RateClass,
+    pub freshness: Freshness,
     pub takes_idempotency_key: bool,
     /// Which bodies it takes, where other operations have the same method and path.
     pub body_rule: BodyRule,
@@ -245,6 +258,7 @@ impl<S: Send + Sync + 'static> Operation<S> {
             path: path.to_owned(),
             access,
             rate: access.rate_class(method),
+            freshness: Freshness::Strict,
             takes_idempotency_key: method == "POST" && access.takes_idempotency_key(),
             body_rule: BodyRule::Any,
             is_health_check: false,
@@ -284,6 +298,18 @@ impl<S: Send + Sync + 'static> Operation<S> {
     /// Is one method of a JSON-RPC endpoint.
     pub fn rpc_method(mut self, name: &'static str) -> Self {
         self.info.body_rule = BodyRule::RpcMethod(name);
+        self
+    }
+
+    /// Answers with what the node has, which is at most a second old.
+    pub fn as_is(mut self) -> Self {
+        self.info.freshness = Freshness::AsIs;
+        self
+    }
+
+    /// Is answered even by a node that does not know the state of the hub any more.
+    pub fn about_node(mut self) -> Self {
+        self.info.freshness = Freshness::Any;
         self
     }
 

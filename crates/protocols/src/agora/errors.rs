@@ -16,8 +16,8 @@ use super::operations::json_response;
 use super::translate::request_state;
 use super::wire::api_doc::ErrorEnvelope;
 use super::wire::error::{Code, Failure};
-use crate::adapter::EdgeError;
 use crate::adapter::operation::ErrorInfo;
+use crate::adapter::{EdgeError, NOT_CURRENT};
 use crate::kit::ed25519::PublicKey;
 
 /// The failure for an engine failure.
@@ -29,7 +29,7 @@ pub fn from_engine(failure: &EngineFailure) -> Failure {
         }
         EngineFailure::Unavailable => {
             let down = Failure::new(Code::Unavailable, "the hub cannot accept writes now");
-            Failure { retry_after_seconds: Some(5), ..down }
+            Failure { retry_after_seconds: Some(1), ..down }
         }
         EngineFailure::Fault | EngineFailure::StillRunning => Failure::new(
             Code::Internal,
@@ -163,6 +163,7 @@ pub fn error_info() -> ErrorInfo {
         (404, "404"),
         (405, "400"),
         (408, "408"),
+        (409, "400"),
         (413, "400"),
         (415, "400"),
         (421, "400"),
@@ -199,6 +200,10 @@ pub fn from_edge(error: EdgeError) -> Failure {
         EdgeError::Overloaded => {
             let full = Failure::new(Code::Unavailable, "the hub is overloaded");
             Failure { retry_after_seconds: Some(1), ..full }
+        }
+        EdgeError::NotCurrent => {
+            let behind = Failure::new(Code::Unavailable, NOT_CURRENT);
+            Failure { retry_after_seconds: Some(1), ..behind }
         }
         EdgeError::Malformed { what } => {
             Failure::bad_request(format!("malformed HTTP request: {what}"))
@@ -239,4 +244,16 @@ pub fn error_response(
         answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_that_cannot_write_now_says_when_to_retry() {
+        let Failure { http_status, retry_after_seconds, retryable, .. } =
+            from_engine(&EngineFailure::Unavailable);
+        assert_eq!((http_status, retry_after_seconds, retryable), (503, Some(1), true));
+    }
 }

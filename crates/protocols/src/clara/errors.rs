@@ -11,7 +11,7 @@ use rialto_engine::Failure as EngineFailure;
 use super::operations::json_response;
 use super::record_writer::{OrderRecord, OrderReply};
 use super::{Failure, OrderError, auth};
-use crate::adapter::EdgeError;
+use crate::adapter::{EdgeError, NOT_CURRENT};
 
 /// The error text of the market for a refusal, depending on the order.
 pub fn from_refusal(
@@ -81,7 +81,7 @@ pub fn from_engine(failure: EngineFailure) -> Failure {
         }
         EngineFailure::Unavailable => {
             let down = Failure::unavailable("the hub cannot accept writes now");
-            Failure { retry_after_seconds: Some(5), ..down }
+            Failure { retry_after_seconds: Some(1), ..down }
         }
         EngineFailure::Refused(refusal @ Refusal::MemoryFull { .. }) => {
             let seconds = match refusal.retry() {
@@ -114,6 +114,10 @@ pub fn from_edge(error: EdgeError) -> Failure {
             let full = Failure::unavailable("the hub is overloaded");
             Failure { retry_after_seconds: Some(1), ..full }
         }
+        EdgeError::NotCurrent => {
+            let behind = Failure::unavailable(NOT_CURRENT);
+            Failure { retry_after_seconds: Some(1), ..behind }
+        }
         EdgeError::Malformed { what } => {
             Failure::bad_request(format!("malformed HTTP request: {what}"))
         }
@@ -129,5 +133,16 @@ impl IntoResponse for Failure {
             answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_that_cannot_write_now_says_when_to_retry() {
+        let Failure { status, retry_after_seconds, .. } = from_engine(EngineFailure::Unavailable);
+        assert_eq!((status, retry_after_seconds), (503, Some(1)));
     }
 }

@@ -44,6 +44,7 @@ pub fn operations() -> Vec<Operation<ClaraContext>> {
     vec![
         get("", Public, overview)
             .summary("Show the process id and the paths of its units")
+            .as_is()
             .responds::<Overview>(200, "The process"),
         post("", Signed, post_item)
             .summary("Post a signed message")
@@ -57,18 +58,22 @@ pub fn operations() -> Vec<Operation<ClaraContext>> {
             .responds::<Accepted>(202, "The message is evaluated and stored"),
         post("/mu/monitor/{process}", Public, monitor)
             .summary("Accepted for compatibility; has no effect")
+            .as_is()
             .path_param::<ProcessParam>()
             .responds::<Monitored>(200, "Nothing was to be done"),
         delete("/mu/monitor/{process}", Public, monitor)
             .summary("Accepted for compatibility; has no effect")
+            .as_is()
             .path_param::<ProcessParam>()
             .responds::<Monitored>(200, "Nothing was to be done"),
         post("/monitor/{process}", Public, monitor)
             .summary("Accepted for compatibility; has no effect")
+            .as_is()
             .path_param::<ProcessParam>()
             .responds::<Monitored>(200, "Nothing was to be done"),
         delete("/monitor/{process}", Public, monitor)
             .summary("Accepted for compatibility; has no effect")
+            .as_is()
             .path_param::<ProcessParam>()
             .responds::<Monitored>(200, "Nothing was to be done"),
         get("/cu/result/{message}", Public, get_result)

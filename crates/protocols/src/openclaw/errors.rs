@@ -19,7 +19,7 @@ use super::wire::error::ErrorBody;
 use super::wire::error::{Code, Failure, Rejected};
 use super::wire::{CommonMembers, Rejection};
 use crate::adapter::operation::ErrorInfo;
-use crate::adapter::{EdgeError, HubContext};
+use crate::adapter::{EdgeError, HubContext, NOT_CURRENT};
 
 /// When to retry an agent that is silent or in error (R72).
 const AWAY_SECONDS: u32 = 60;
@@ -35,7 +35,7 @@ pub fn from_engine(failure: &EngineFailure) -> Failure {
         }
         EngineFailure::Unavailable => {
             let down = Failure::new(Code::Unavailable, "the hub cannot accept writes now");
-            Failure { retry_after_seconds: Some(5), ..down }
+            Failure { retry_after_seconds: Some(1), ..down }
         }
         EngineFailure::Fault => Failure::internal("see X-Request-Id in the hub's log"),
         EngineFailure::StillRunning => {
@@ -235,6 +235,10 @@ pub fn from_edge(error: EdgeError) -> Failure {
         EdgeError::Overloaded => {
             let full = Failure::new(Code::Unavailable, "the hub is overloaded");
             Failure { retry_after_seconds: Some(1), ..full }
+        }
+        EdgeError::NotCurrent => {
+            let behind = Failure::new(Code::Unavailable, NOT_CURRENT);
+            Failure { retry_after_seconds: Some(1), ..behind }
         }
         EdgeError::Malformed { what } => {
             Failure::invalid(format!("malformed HTTP request: {what}"))

@@ -14,8 +14,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::wire::DECIMALS;
-use crate::adapter::EdgeError;
 use crate::adapter::operation::ErrorInfo;
+use crate::adapter::{EdgeError, NOT_CURRENT};
 use crate::kit::api_doc::Nullable;
 use crate::kit::fields::Malformed;
 use crate::kit::raw_json::Number;
@@ -147,7 +147,7 @@ pub fn from_engine(failure: EngineFailure, context: RequestKind) -> Failure {
         }
         EngineFailure::Unavailable => {
             let down = Failure::new(503, "UNAVAILABLE", "the hub cannot accept writes now");
-            Failure { retry_after_seconds: Some(5), ..down }
+            Failure { retry_after_seconds: Some(1), ..down }
         }
         EngineFailure::Fault => {
             Failure::new(500, "INTERNAL", "internal error; see the hub log for this request id")
@@ -265,6 +265,10 @@ pub fn from_edge(edge_error: EdgeError) -> Failure {
         EdgeError::Overloaded => {
             let busy = Failure::new(503, "UNAVAILABLE", "the hub is overloaded");
             Failure { retry_after_seconds: Some(1), ..busy }
+        }
+        EdgeError::NotCurrent => {
+            let behind = Failure::new(503, "UNAVAILABLE", NOT_CURRENT);
+            Failure { retry_after_seconds: Some(1), ..behind }
         }
         EdgeError::Malformed { what } => {
             Failure::new(400, INVALID_REQUEST, format!("malformed HTTP request: {what}"))

@@ -10,9 +10,10 @@ use rialto_engine::Failure as EngineFailure;
 use super::RelayContext;
 use super::wire::response::REJECTED;
 use super::{Code, Failure, InvalidBody};
-use crate::adapter::EdgeError;
 use crate::adapter::caller::KeyRejection;
 use crate::adapter::operation::ErrorInfo;
+use crate::adapter::resume::UNKNOWN_POSITION;
+use crate::adapter::{EdgeError, NOT_CURRENT};
 use crate::kit::fields::Malformed;
 use crate::relay::wire::api_doc::ErrorBody;
 
@@ -103,6 +104,11 @@ pub fn agent_not_found() -> Failure {
     Failure::new(Code::AgentNotFound, "agent not found; GET /agents lists all agents")
 }
 
+/// No node of this hub has sent an event with the id that a reader presents.
+pub fn unknown_position() -> Failure {
+    Failure::new(Code::WrongState, UNKNOWN_POSITION)
+}
+
 /// An engine failure as an error.
 pub fn from_engine(failure: EngineFailure) -> Failure {
     match failure {
@@ -113,7 +119,7 @@ pub fn from_engine(failure: EngineFailure) -> Failure {
             ..Failure::new(Code::Unavailable, "the hub's disk is full; nothing was changed")
         },
         EngineFailure::Unavailable => Failure {
-            retry_after_seconds: Some(5),
+            retry_after_seconds: Some(1),
             ..Failure::new(Code::Unavailable, "the hub cannot accept writes now")
         },
         EngineFailure::Fault => Failure {
@@ -240,6 +246,9 @@ pub fn from_edge(error: EdgeError) -> Failure {
             retry_after_seconds: Some(1),
             ..Failure::new(Code::Unavailable, "the hub is overloaded")
         },
+        EdgeError::NotCurrent => {
+            Failure { retry_after_seconds: Some(1), ..Failure::new(Code::Unavailable, NOT_CURRENT) }
+        }
         EdgeError::Malformed { what } => {
             Failure::new(Code::Validation, format!("the request cannot be read: {what}"))
         }

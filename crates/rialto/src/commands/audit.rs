@@ -1,38 +1,45 @@
-//! `rialto audit`: verifies the invariants of a data directory offline.
+//! `rialto audit`: verifies the invariants of a hub's data, from its files or its database alone.
 
-use std::path::PathBuf;
-
-use rialto_engine::audit::Report;
+use rialto_engine::audit::{self, Report};
+use rialto_engine::migrate::Location;
 use rialto_engine::store::StoreError;
 
-use super::{CliError, Exit, output};
+use super::{CliError, CliResult, Exit, database, output};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Data directory of the hub
-    #[arg(long, default_value = "./rialto-data")]
-    data: PathBuf,
+    #[command(flatten)]
+    source: database::Source,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: &Args) -> Exit {
-    let report = match rialto_engine::audit::audit_dir(&args.data) {
+    let report = match audit(args) {
         Ok(report) => report,
-        Err(error) => {
-            let next = "name a hub's data directory with --data";
-            let cli_error = match &error {
-                StoreError::Missing(_) => CliError::not_found(error.to_string(), next),
-                _ => CliError::failed(error.to_string(), next),
-            };
-            return cli_error.report(args.json);
-        }
+        Err(error) => return error.report(args.json),
     };
     // The exit code counts even if the reader closes the pipe.
     let document = serde_json::to_string_pretty(&report).unwrap_or_default();
     output::print(args.json, document, || describe(&report));
     if report.is_clean() { Exit::Ok } else { Exit::Failed }
+}
+
+fn audit(args: &Args) -> CliResult<Report> {
+    let dir = match args.source.location() {
+        Location::Directory(dir) => dir,
+        Location::Database(url) => {
+            return audit::audit_database(&url).map_err(|error| database::cli_error(&error));
+        }
+    };
+    audit::audit_dir(&dir).map_err(|error| {
+        let next = "name a hub's data directory with --data, or its database with --database-url";
+        match &error {
+            StoreError::Missing(_) => CliError::not_found(error.to_string(), next),
+            _ => CliError::failed(error.to_string(), next),
+        }
+    })
 }
 
 fn describe(report: &Report) -> String {

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 
 use rialto_engine::backup::{self, BackupError, RestoreOptions, SecretSource};
 use rialto_engine::clock::{Clock, SystemClock};
+use rialto_engine::migrate::Location;
 use rialto_engine::secret::{self, ENV_VAR, HubSecret};
 use rialto_engine::store::StoreError;
 use serde_json::json;
 
-use super::{CliError, CliResult, Exit, output};
+use super::{CliError, CliResult, Exit, database, output};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Data directory of the hub
-    #[arg(long, default_value = "./rialto-data", value_name = "DIR")]
-    data: PathBuf,
+    #[command(flatten)]
+    source: database::Source,
     /// File to write
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
@@ -32,23 +32,49 @@ pub fn run(args: &Args) -> Exit {
 }
 
 fn create_backup(args: &Args) -> CliResult {
-    if let Some(key) = &args.hub_key {
-        HubSecret::export_file(&args.data, key).map_err(BackupError::from).map_err(backup_error)?;
-    }
     let now = SystemClock::start().wall_time();
-    let backup = backup::create_backup(&args.data, &args.to, now).map_err(backup_error)?;
+    let source = args.source.location();
+    let (backup, secret) = match &source {
+        Location::Directory(dir) => {
+            if let Some(key) = &args.hub_key {
+                let exported = HubSecret::export_file(dir, key);
+                exported.map_err(BackupError::from).map_err(backup_error)?;
+            }
+            let backup = backup::create_backup(dir, &args.to, now).map_err(backup_error)?;
+            (backup, Some(dir.join(secret::FILE_NAME)).filter(|file| file.exists()))
+        }
+        Location::Database(_) if args.hub_key.is_some() => {
+            return Err(CliError::usage(
+                "the database does not have the hub's secret",
+                "copy RIALTO_HUB_SECRET, or the hub.key of any node, without --hub-key",
+            ));
+        }
+        Location::Database(url) => {
+            let backup = backup::create_backup_of_database(url, &args.to, now);
+            let backup = backup.map_err(|error| match error {
+                BackupError::Store(error) => database::cli_error(&error),
+                error => backup_error(error),
+            })?;
+            (backup, None)
+        }
+    };
     let (to, bytes, epoch) = (args.to.display().to_string(), backup.bytes, backup.epoch);
     let key = args.hub_key.as_ref().map(|path| path.display().to_string());
     let document =
         json!({"to": to, "bytes": bytes, "epoch": epoch, "audited": true, "hub_key": key});
     Ok(output::print(args.json, document, || {
         let text = format!("{to}: {bytes} bytes, epoch {epoch}, audited");
-        let secret = args.data.join(secret::FILE_NAME);
-        if key.is_some() || !secret.exists() {
-            return text;
+        match (key.is_some(), &secret, &source) {
+            (false, Some(secret), _) => {
+                let secret = secret.display();
+                format!("{text}\nthe hub's secret is not in the backup: keep a copy of {secret}")
+            }
+            (_, _, Location::Database(_)) => format!(
+                "{text}\nthe hub's secret is not in the backup: keep a copy of RIALTO_HUB_SECRET, \
+                 or of the hub.key of a node"
+            ),
+            _ => text,
         }
-        let secret = secret.display();
-        format!("{text}\nthe hub's secret is not in the backup: keep a copy of {secret}")
     }))
 }
 

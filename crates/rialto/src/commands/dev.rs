@@ -50,7 +50,7 @@ pub fn run(args: Args) -> Exit {
     };
     let data = args.data.or_else(|| own.clone()).unwrap_or_default();
     let source = serve::ConfigSource { profile: Profile::Dev, file: None, flags, scratch: own };
-    serve::run_hub(&source, |hub| {
+    serve::run_hub(&source, false, |hub| {
         let (url, address) = (hub.url.clone(), hub.address);
         // The hub keeps running if standard output is closed.
         output::print_data(greeting(&url, hub.new_operator_key.as_deref()));

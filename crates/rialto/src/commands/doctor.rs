@@ -1,4 +1,7 @@
-//! `rialto doctor`: checks everything a client command needs and reports problems.
+//! `rialto doctor`: checks everything a client command needs, or a hub's database, and reports
+//! problems.
+
+mod database;
 
 use std::path::Path;
 use std::time::Duration;
@@ -27,6 +30,9 @@ const TOOLS: [&str; 2] = ["python3", "node"];
 pub struct Args {
     #[command(flatten)]
     options: HubOptions,
+    /// Check this PostgreSQL database of a hub instead
+    #[arg(long, value_name = "URL")]
+    database_url: Option<String>,
 }
 
 /// One check and its result.
@@ -75,7 +81,10 @@ impl HealthCheck {
 }
 
 pub fn run(args: &Args) -> Exit {
-    args.options.run(run_checks(&args.options))
+    match &args.database_url {
+        Some(url) => report(args.options.json, &database::checks(url)),
+        None => args.options.run(run_checks(&args.options)),
+    }
 }
 
 async fn run_checks(options: &HubOptions) -> CliResult {
@@ -88,12 +97,17 @@ async fn run_checks(options: &HubOptions) -> CliResult {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<_> = std::env::split_paths(&path).collect();
     checks.extend(TOOLS.map(|tool| check_tool(tool, &folders)));
+    Ok(report(options.json, &checks))
+}
+
+/// Prints the checks. The exit code is that of the worst.
+fn report(as_json: bool, checks: &[HealthCheck]) -> Exit {
     let is_fine = !checks.iter().any(HealthCheck::has_failed);
     let all: Vec<_> = checks.iter().map(HealthCheck::to_json).collect();
-    output::print(options.json, json!({"ok": is_fine, "checks": all}), || {
+    output::print(as_json, json!({"ok": is_fine, "checks": all}), || {
         checks.iter().map(HealthCheck::line).collect::<Vec<_>>().join("\n")
     });
-    Ok(if is_fine { Exit::Ok } else { Exit::Failed })
+    if is_fine { Exit::Ok } else { Exit::Failed }
 }
 
 /// The home directory exists, is readable, and only its owner can read it.

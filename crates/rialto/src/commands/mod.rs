@@ -4,9 +4,11 @@ mod agent;
 mod agent_names;
 mod audit;
 mod backup;
+mod cluster;
 mod config;
 mod context;
 mod convert;
+mod database;
 mod demo;
 mod dev;
 mod doctor;
@@ -18,6 +20,7 @@ mod job;
 mod key;
 mod key_file;
 mod listen;
+mod migrate;
 mod msg;
 mod notes;
 mod operator;
@@ -67,6 +70,8 @@ enum Verb {
     Serve(serve::Args),
     /// Run a temporary hub for development: no keys required, two demo agents
     Dev(dev::Args),
+    /// Run and administer a hub of several nodes
+    Cluster(cluster::Args),
     /// Watch agents of all five protocols do one paid job together
     Demo(demo::Args),
     /// Show or check the configuration
@@ -95,12 +100,14 @@ enum Verb {
     Rep(rep::Args),
     /// Diagnose problems with the hub, keys and files
     Doctor(doctor::Args),
-    /// Verify the invariants of a hub's data directory
+    /// Verify the invariants of a hub's data
     Audit(audit::Args),
     /// Copy a hub's data into one file, also while it runs
     Backup(backup::Args),
     /// Restore a data directory from a backup
     Restore(backup::RestoreArgs),
+    /// Move a hub between a data directory and a PostgreSQL database
+    Migrate(migrate::Args),
     /// Administer a hub: statistics, jobs, agents, credits, keys
     Operator(operator::Args),
     /// Print the API document
@@ -140,6 +147,7 @@ pub fn run(line: Cli) -> ExitCode {
     let exit = match line.verb {
         Verb::Serve(args) => serve::run(args),
         Verb::Dev(args) => dev::run(args),
+        Verb::Cluster(args) => cluster::run(args),
         Verb::Demo(args) => demo::run(&args),
         Verb::Config(args) => config::run(args),
         Verb::Init(args) => init::run(&args),
@@ -157,6 +165,7 @@ pub fn run(line: Cli) -> ExitCode {
         Verb::Audit(args) => audit::run(&args),
         Verb::Backup(args) => backup::run(&args),
         Verb::Restore(args) => backup::run_restore(&args),
+        Verb::Migrate(args) => migrate::run(&args),
         Verb::Operator(args) => operator::run(&args),
         Verb::Openapi => reference::print_openapi(),
         Verb::Completions(args) => reference::print_completions(&args),
@@ -212,8 +221,13 @@ mod tests {
     }
 
     /// Commands that print no data: they run until stopped, or print a file for other programs.
-    const WITHOUT_DATA: [&str; 4] =
-        ["rialto serve", "rialto dev", "rialto openapi", "rialto completions"];
+    const WITHOUT_DATA: [&str; 5] = [
+        "rialto serve",
+        "rialto dev",
+        "rialto cluster dev",
+        "rialto openapi",
+        "rialto completions",
+    ];
 
     fn each(command: &Command, path: &str, look: &mut impl FnMut(&str, &Command)) {
         look(path, command);
@@ -260,6 +274,23 @@ mod tests {
                 parsed.unwrap_or_else(|error| panic!("{path}: {example}: {error}"));
             }
         });
+    }
+
+    /// What operators read besides the help.
+    const DOCUMENTS: [&str; 2] = [
+        include_str!("../../../../docs/operating/scaling.md"),
+        include_str!("../../../../docs/operating/backup.md"),
+    ];
+
+    #[test]
+    fn every_command_in_the_documents_for_operators_is_understood() {
+        let lines = DOCUMENTS.iter().flat_map(|text| text.lines()).map(str::trim_start);
+        let commands: Vec<&str> = lines.filter(|line| line.starts_with("rialto ")).collect();
+        assert!(commands.len() >= 10, "{commands:?}");
+        for line in commands {
+            let parsed = Cli::try_parse_from(unquoted(line)).map(|_| ());
+            parsed.unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
     }
 
     /// The words of a line in which only single quotes are special.

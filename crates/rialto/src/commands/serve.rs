@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rialto_hub::app::{Hub, Options};
 use rialto_hub::config::{ConfigErrors, LoadedConfig, Profile};
-use rialto_hub::shutdown::Shutdown;
+use rialto_hub::shutdown::{Shutdown, ShutdownTrigger};
 use rialto_hub::telemetry;
 
 use super::{Exit, output, print_error, runtime};
@@ -29,19 +29,30 @@ pub struct Args {
     /// Data directory
     #[arg(long)]
     data: Option<PathBuf>,
+    /// PostgreSQL database that several nodes share; the data directory is then the node's own
+    #[arg(long, value_name = "URL")]
+    database_url: Option<String>,
     /// Other settings, as key=value
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Use the default settings of `rialto dev`, for `rialto cluster dev`
+    #[arg(long, hide = true)]
+    dev_settings: bool,
+    /// Stop when standard input is closed, for programs that start nodes
+    #[arg(long, hide = true)]
+    stop_with_stdin: bool,
 }
 
 pub fn run(args: Args) -> Exit {
     let address = (args.listen, args.public_url);
-    let flags = match settings_from_flags(address, args.data.as_ref(), &args.set) {
+    let mut flags = match settings_from_flags(address, args.data.as_ref(), &args.set) {
         Ok(flags) => flags,
         Err(exit) => return exit,
     };
-    let source = ConfigSource { profile: Profile::Serve, file: args.config, flags, scratch: None };
-    run_hub(&source, |hub| {
+    flags.extend(args.database_url.map(|url| ("store.database_url".to_owned(), url)));
+    let profile = if args.dev_settings { Profile::Dev } else { Profile::Serve };
+    let source = ConfigSource { profile, file: args.config, flags, scratch: None };
+    run_hub(&source, args.stop_with_stdin, |hub| {
         let mut text = format!("rialto {} is listening on {}", env!("CARGO_PKG_VERSION"), hub.url);
         if let Some(key) = &hub.new_operator_key {
             text.push_str(&format!("\noperator key (shown only once): {key}"));
@@ -141,8 +152,9 @@ async fn reload_on_hangup(
     std::future::pending().await
 }
 
-/// Runs a hub until it is stopped; `greet` is called once it is ready.
-pub fn run_hub(source: &ConfigSource, greet: impl FnOnce(&Hub)) -> Exit {
+/// Runs a hub until it is stopped, perhaps by the end of standard input; `greet` is called once it is
+/// ready.
+pub fn run_hub(source: &ConfigSource, stop_with_stdin: bool, greet: impl FnOnce(&Hub)) -> Exit {
     let loaded = match source.load() {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
@@ -158,7 +170,11 @@ pub fn run_hub(source: &ConfigSource, greet: impl FnOnce(&Hub)) -> Exit {
         ..Options::default()
     };
     let ended = runtime.block_on(async {
-        let shutdown = Shutdown::on_signals().map_err(|error| error.to_string())?;
+        let (trigger, shutdown) =
+            Shutdown::on_signals_or_trigger().map_err(|error| error.to_string())?;
+        if stop_with_stdin {
+            trigger_at_end_of_stdin(trigger);
+        }
         // Installed first: until then the signal would end the process.
         #[cfg(unix)]
         let hangup = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())
@@ -184,4 +200,12 @@ pub fn run_hub(source: &ConfigSource, greet: impl FnOnce(&Hub)) -> Exit {
         Ok(()) => Exit::Ok,
         Err(error) => print_error(error),
     }
+}
+
+/// On a thread of its own, which the process does not wait for when it ends.
+fn trigger_at_end_of_stdin(trigger: ShutdownTrigger) {
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        trigger.trigger();
+    });
 }

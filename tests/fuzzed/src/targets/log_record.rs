@@ -4,7 +4,7 @@
 //! groups of three bytes: an offset in the log, and what its byte is changed by.
 
 use rialto_core::alias::{Alias, Protocol};
-use rialto_core::changes::{Changes, ExpiredRows};
+use rialto_core::changes::{Batch, Changes, ExpiredRows};
 use rialto_core::id::{AgentId, AliasId, AnswerId};
 use rialto_engine::store::StoreError;
 use rialto_engine::store::log::record::{RecordHeader, chain_after, encode_record, find_records};
@@ -29,8 +29,7 @@ pub fn log_record(bytes: &[u8]) {
 
 /// A batch, and where its record is.
 struct Appended {
-    changes: Changes,
-    expired: ExpiredRows,
+    batch: Batch,
     from: usize,
     to: usize,
 }
@@ -45,10 +44,11 @@ fn log_of(text: &[u8]) -> (Vec<u8>, Vec<Appended>) {
         let expired = ExpiredRows { answers: vec![AnswerId(id)], ..ExpiredRows::default() };
         let mut record = Vec::new();
         let header = RecordHeader { log: LOG, before, epoch: 0 };
-        before = encode_record(header, &changes, &expired, &mut record).expect("it is short");
+        let batch = Batch::new(changes, expired);
+        before = encode_record(header, &batch, &mut record).expect("it is short");
         let from = log.len();
         log.extend(record);
-        all.push(Appended { changes, expired, from, to: log.len() });
+        all.push(Appended { batch, from, to: log.len() });
     }
     (log, all)
 }
@@ -79,7 +79,7 @@ fn is_a_beginning(log: &[u8], bytes: &[u8], batches: &[Appended]) {
     };
     assert!(found.len() <= batches.len(), "more batches than were appended");
     for (one, batch) in found.iter().zip(batches) {
-        assert_eq!((&one.changes, &one.expired), (&batch.changes, &batch.expired));
+        assert_eq!(one.batch, batch.batch);
     }
     for lost in batches.iter().skip(found.len()) {
         let is_whole = bytes.get(lost.from..lost.to) == Some(&log[lost.from..lost.to]);

@@ -161,7 +161,15 @@ fn start(dir: &Path, clock: &Arc<ManualClock>) -> RunningEngine {
     let rules = Rules { welcome_grant: credits("40"), ..Rules::default() };
     let (clock, ids) = (clock.clone(), SeededRandom::new(1));
     let (secret, markets) = (HubSecret::from_bytes([7; 32]), markets());
-    let setup = EngineParts { store: Box::new(store), rules, clock, random: ids, secret, markets };
+    let setup = EngineParts {
+        store: Box::new(store),
+        rules,
+        clock,
+        random: ids,
+        secret,
+        markets,
+        cluster: None,
+    };
     Engine::start(setup).expect("it can be read")
 }
 
@@ -172,7 +180,7 @@ async fn stop(RunningEngine { engine, lane }: RunningEngine) {
 }
 
 /// A copy of the intact store.
-fn copy() -> TempDir {
+pub fn copy() -> TempDir {
     let dir = tempfile::tempdir().expect("a temporary directory");
     std::fs::copy(honest().join(DB_FILE), dir.path().join(DB_FILE)).expect("copied");
     dir

@@ -43,6 +43,7 @@ async fn what_was_begun_and_taken_back_in_one_batch_still_counts_after_a_full_di
         random: ids,
         secret,
         markets: Default::default(),
+        cluster: None,
     };
     let (engine, mut lane) = ManualLane::start(setup).expect("an empty store can be read");
     let mut busy = enrol("bob", "bob", &[("sum", "1")]);

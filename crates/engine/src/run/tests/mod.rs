@@ -1,6 +1,7 @@
 //! The engine as a whole, over both stores, with a manual clock.
 
 mod batches;
+mod cluster;
 mod faults;
 mod history;
 mod minutes;
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use rialto_core::answer::Answer;
-use rialto_core::changes::{Changes, ExpiredRows};
+use rialto_core::changes::{Batch, Changes, ExpiredRows};
 use rialto_core::command::{Command, OpenJob, Registration};
 use rialto_core::envelope::Envelope;
 use rialto_core::id::{AgentId, JobId};
@@ -233,18 +234,18 @@ struct ProbedLog {
 }
 
 impl BatchLog for ProbedLog {
-    fn append(&mut self, batch: &Changes, forgotten: &ExpiredRows) -> Result<Place, StoreError> {
+    fn append(&mut self, batch: &Batch) -> Result<Place, StoreError> {
         {
             let mut closed = self.probe.closed.lock();
             self.probe.held.store(*closed, Ordering::SeqCst);
             self.probe.opened.wait_while(&mut closed, |closed| *closed);
         }
         self.probe.commits.fetch_add(1, Ordering::SeqCst);
-        self.probe.forgotten.fetch_add(forgotten.answers.len() as u64, Ordering::SeqCst);
+        self.probe.forgotten.fetch_add(batch.expired.answers.len() as u64, Ordering::SeqCst);
         assert!(!self.probe.panics.load(Ordering::SeqCst), "as planned");
         match self.probe.faults.lock().pop_front().flatten() {
             Some(error) => Err(error),
-            None => self.inner.lock().append(batch, forgotten),
+            None => self.inner.lock().append(batch),
         }
     }
 }

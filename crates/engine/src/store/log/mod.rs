@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use rialto_core::changes::{Changes, Counters, ExpiredRows};
+use rialto_core::changes::{Batch, Changes, Counters};
 use rialto_core::money::Credits;
 use rialto_core::owner::Owner;
 
@@ -133,8 +133,7 @@ pub struct LogWriter {
     current: usize,
     offset: u64,
     place: Place,
-    /// The next ids to hand out.
-    next: Counters,
+    next: NextIds,
     /// The newest batch that the database has.
     checkpointed: Arc<AtomicU64>,
     buffer: Vec<u8>,
@@ -193,7 +192,9 @@ impl LogWriter {
             current,
             offset: ends[current].1,
             place: batches.last().map_or(place, |batch| batch.place),
-            next: batches.iter().rev().find_map(|batch| batch.changes.next).unwrap_or(next),
+            next: NextIds(
+                batches.iter().rev().find_map(|logged| logged.batch.changes.next).unwrap_or(next),
+            ),
             checkpointed,
             buffer: Vec::new(),
             syncs,
@@ -206,39 +207,6 @@ impl LogWriter {
     /// Whether an error left it unknown what is on disk.
     pub fn has_failed(&self) -> bool {
         self.failed
-    }
-
-    /// Refuses rows that would replace history, and negative balances. The rules of core exclude
-    /// both; here they are checked again, before anything is written.
-    fn check(&self, changes: &Changes) -> Result<(), StoreError> {
-        let next = &self.next;
-        let first = [
-            ("ledger entry", changes.entries.first().map(|row| row.id.0), next.entry.0),
-            ("transfer", changes.transfers.first().map(|row| row.id.0), next.transfer.0),
-            ("notice", changes.notices.first().map(|row| row.id.0), next.notice.0),
-            ("outcome", changes.outcomes.first().map(|row| row.id.0), next.outcome.0),
-            ("history line", changes.history_lines.first().map(|row| row.id.0), next.event.0),
-            ("record", changes.market_records.first().map(|row| row.id.0), next.market_record.0),
-            ("claim", changes.claims.first().map(|row| row.id.0), next.claim.0),
-            ("alias", changes.aliases.first().map(|row| row.id.0), next.alias.0),
-        ];
-        for (what, id, next) in first {
-            if let Some(id) = id.filter(|id| *id < next) {
-                return Err(StoreError::Failed(format!("{what} {id} would be written twice")));
-            }
-        }
-        let owners = changes.owners.values();
-        let below_zero = owners.filter(|owner| {
-            let is_issuance = owner.id == Owner::ISSUANCE;
-            (owner.available < Credits::ZERO && !is_issuance) || owner.held < Credits::ZERO
-        });
-        if let Some(owner) = below_zero.map(|owner| owner.id).next() {
-            return Err(StoreError::Failed(format!("account {owner} would be below zero")));
-        }
-        if let Some(entry) = changes.entries.iter().find(|entry| entry.amount <= Credits::ZERO) {
-            return Err(StoreError::Failed(format!("ledger entry {} moves nothing", entry.id)));
-        }
-        Ok(())
     }
 
     /// Goes on in the other file once this one is long and the database has everything in the
@@ -285,17 +253,18 @@ fn extend(mut file: &File, length: u64) -> std::io::Result<u64> {
 }
 
 impl BatchLog for LogWriter {
-    fn append(&mut self, changes: &Changes, expired: &ExpiredRows) -> Result<Place, StoreError> {
+    fn append(&mut self, batch: &Batch) -> Result<Place, StoreError> {
         // After an error nothing is synced again: a repeated sync may succeed and prove nothing.
         if self.failed {
             return Err(StoreError::Failed("an earlier write to the log failed".to_owned()));
         }
-        if let Err(error) = self.check(changes) {
+        let changes = &batch.changes;
+        if let Err(error) = self.next.check(changes) {
             self.failed = true;
             return Err(error);
         }
         let header = RecordHeader { log: self.id, before: self.place, epoch: 0 };
-        let place = encode_record(header, changes, expired, &mut self.buffer)?;
+        let place = encode_record(header, batch, &mut self.buffer)?;
         if let Err(error) = self.write() {
             // What was written in part is no record, and the next batch overwrites it.
             let error = disk_error(&self.paths[self.current], &error);
@@ -312,8 +281,52 @@ impl BatchLog for LogWriter {
         self.offset += self.buffer.len() as u64;
         self.newest[self.current] = place.number;
         self.place = place;
-        self.next = next_ids(changes.next.unwrap_or(self.next), changes);
+        self.next.advance(changes);
         Ok(place)
+    }
+}
+
+/// The next ids to hand out, to check each batch before it is appended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NextIds(pub Counters);
+
+impl NextIds {
+    /// Refuses rows that would replace history, and negative balances. The rules of core exclude
+    /// both; here they are checked again, before anything is written.
+    pub fn check(&self, changes: &Changes) -> Result<(), StoreError> {
+        let next = &self.0;
+        let first = [
+            ("ledger entry", changes.entries.first().map(|row| row.id.0), next.entry.0),
+            ("transfer", changes.transfers.first().map(|row| row.id.0), next.transfer.0),
+            ("notice", changes.notices.first().map(|row| row.id.0), next.notice.0),
+            ("outcome", changes.outcomes.first().map(|row| row.id.0), next.outcome.0),
+            ("history line", changes.history_lines.first().map(|row| row.id.0), next.event.0),
+            ("record", changes.market_records.first().map(|row| row.id.0), next.market_record.0),
+            ("claim", changes.claims.first().map(|row| row.id.0), next.claim.0),
+            ("alias", changes.aliases.first().map(|row| row.id.0), next.alias.0),
+        ];
+        for (what, id, next) in first {
+            if let Some(id) = id.filter(|id| *id < next) {
+                return Err(StoreError::Failed(format!("{what} {id} would be written twice")));
+            }
+        }
+        let owners = changes.owners.values();
+        let below_zero = owners.filter(|owner| {
+            let is_issuance = owner.id == Owner::ISSUANCE;
+            (owner.available < Credits::ZERO && !is_issuance) || owner.held < Credits::ZERO
+        });
+        if let Some(owner) = below_zero.map(|owner| owner.id).next() {
+            return Err(StoreError::Failed(format!("account {owner} would be below zero")));
+        }
+        if let Some(entry) = changes.entries.iter().find(|entry| entry.amount <= Credits::ZERO) {
+            return Err(StoreError::Failed(format!("ledger entry {} moves nothing", entry.id)));
+        }
+        Ok(())
+    }
+
+    /// Moves on after a batch that was appended.
+    pub fn advance(&mut self, changes: &Changes) {
+        self.0 = next_ids(changes.next.unwrap_or(self.0), changes);
     }
 }
 

@@ -16,7 +16,7 @@
 //! Its length is a multiple of 4,096 bytes. So appending never rewrites a page with records that are
 //! already synced, and a record is found even if the length of the one before it is damaged.
 
-use rialto_core::changes::{Changes, ExpiredRows};
+use rialto_core::changes::Batch;
 use rialto_core::encoding;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -53,8 +53,9 @@ impl std::fmt::Debug for ChainHash {
 #[derive(Clone, Debug)]
 pub struct LoggedBatch {
     pub place: Place,
-    pub changes: Changes,
-    pub expired: ExpiredRows,
+    /// The epoch of its writer.
+    pub epoch: u64,
+    pub batch: Batch,
 }
 
 /// What a record says besides its batch.
@@ -69,15 +70,14 @@ pub struct RecordHeader {
 /// place.
 pub fn encode_record(
     header: RecordHeader,
-    changes: &Changes,
-    expired: &ExpiredRows,
+    batch: &Batch,
     buffer: &mut Vec<u8>,
 ) -> Result<Place, StoreError> {
     let RecordHeader { log, before, epoch } = header;
     let mut bytes = std::mem::take(buffer);
     bytes.clear();
     bytes.resize(HEADER_BYTES, 0);
-    let encoded = encoding::encode_batch(changes, expired, bytes);
+    let encoded = encoding::encode_batch(batch, bytes);
     *buffer = encoded.map_err(|error| StoreError::Failed(error.to_string()))?;
     let length = u32::try_from(buffer.len() - HEADER_BYTES)
         .map_err(|_| StoreError::Failed("a batch is too long for the log".to_owned()))?;
@@ -100,7 +100,8 @@ fn padded_length(body: usize) -> usize {
     (HEADER_BYTES + body + END_BYTES).next_multiple_of(PAGE_BYTES)
 }
 
-fn chain_hash(before: ChainHash, number: u64, epoch: u64, body: &[u8]) -> ChainHash {
+/// The hash of a record, which chains it to the one before.
+pub fn chain_hash(before: ChainHash, number: u64, epoch: u64, body: &[u8]) -> ChainHash {
     let mut hash = Sha256::new();
     hash.update(before.0);
     hash.update(number.to_le_bytes());
@@ -113,6 +114,7 @@ fn chain_hash(before: ChainHash, number: u64, epoch: u64, body: &[u8]) -> ChainH
 #[derive(Clone, Debug)]
 pub struct FoundRecord {
     place: Place,
+    epoch: u64,
     before: ChainHash,
     body: Vec<u8>,
     /// Where the next record begins.
@@ -129,10 +131,10 @@ impl FoundRecord {
     }
 
     fn decode(&self) -> Result<LoggedBatch, StoreError> {
-        let (changes, expired) = encoding::decode(&self.body).map_err(|error| {
+        let batch = encoding::decode_batch(&self.body).map_err(|error| {
             StoreError::Corrupt(format!("record {} of the log: {error}", self.place.number))
         })?;
-        Ok(LoggedBatch { place: self.place, changes, expired })
+        Ok(LoggedBatch { place: self.place, epoch: self.epoch, batch })
     }
 }
 
@@ -182,7 +184,7 @@ fn record_at(log: LogId, bytes: &[u8], at: usize) -> Option<FoundRecord> {
         return None;
     }
     let place = Place { number, hash };
-    Some(FoundRecord { place, before, body: body.to_vec(), end })
+    Some(FoundRecord { place, epoch, before, body: body.to_vec(), end })
 }
 
 /// The batches after a place, decoded, in order.
@@ -220,6 +222,7 @@ pub fn chain_after(
 #[cfg(test)]
 mod tests {
     use rialto_core::alias::{Alias, Protocol};
+    use rialto_core::changes::{Changes, ExpiredRows};
     use rialto_core::id::{AgentId, AliasId, AnswerId};
 
     use super::*;
@@ -244,7 +247,8 @@ mod tests {
             let mut record = Vec::new();
             let header = RecordHeader { log: LOG, before, epoch: 1 };
             let expired = ExpiredRows { answers: vec![AnswerId(id)], ..ExpiredRows::default() };
-            before = encode_record(header, &batch(id, *length), &expired, &mut record).unwrap();
+            let batch = Batch::new(batch(id, *length), expired);
+            before = encode_record(header, &batch, &mut record).unwrap();
             bytes.extend(record);
             ends.push(bytes.len());
         }
@@ -263,8 +267,8 @@ mod tests {
         let found = read(&bytes).unwrap();
         assert_eq!(found.len(), 5);
         for (id, (one, length)) in (1..).zip(found.iter().zip(lengths)) {
-            assert_eq!((one.place.number, &one.changes), (id, &batch(id, length)));
-            assert_eq!(one.expired.answers, [AnswerId(id)]);
+            assert_eq!((one.place.number, &one.batch.changes), (id, &batch(id, length)));
+            assert_eq!(one.batch.expired.answers, [AnswerId(id)]);
         }
         let third = found[2].place;
         let rest = chain_after(third, find_records(LOG, &bytes)).unwrap();
@@ -303,7 +307,8 @@ mod tests {
         let mut fork = Vec::new();
         let before = Place { number: 1, hash: ChainHash([9; 32]) };
         let header = RecordHeader { log: LOG, before, epoch: 1 };
-        encode_record(header, &batch(2, 1), &ExpiredRows::default(), &mut fork).unwrap();
+        let second = Batch::new(batch(2, 1), ExpiredRows::default());
+        encode_record(header, &second, &mut fork).unwrap();
         let forked = [&bytes[..ends[0]], &fork].concat();
         assert!(matches!(read(&forked), Err(StoreError::Corrupt(_))));
         assert!(

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rialto_core::changes::{Counters, ExpiredRows};
+use rialto_core::changes::{Batch, Counters, ExpiredRows};
 use rialto_core::command::Command;
 use rialto_core::time::Timestamp;
 use rialto_core::world::{Rules, World};
@@ -176,7 +176,9 @@ fn a_file_is_used_again_only_once_the_database_has_every_batch_in_it() {
     let mut places = vec![Place::default()];
     let mut append = |places: &mut Vec<Place>, name: &str| {
         let (_, changes) = model.run(Command::Register(Box::new(enrol(name, name, &[]))));
-        places.push(log.append(&changes, &ExpiredRows::default()).expect("there is space"));
+        places.push(
+            log.append(&Batch::new(changes, ExpiredRows::default())).expect("there is space"),
+        );
     };
     let batches_after = |place| {
         let snapshot = LogSnapshot::read(dir.path(), [7; 16]).expect("two files");

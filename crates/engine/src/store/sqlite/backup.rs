@@ -21,7 +21,7 @@ pub struct BackupMarker {
     pub taken_at: Timestamp,
     /// The original's epoch.
     pub epoch: u64,
-    /// The original's data directory.
+    /// The original's data directory, or what its database is called.
     pub from: PathBuf,
 }
 
@@ -33,8 +33,18 @@ pub fn copy_store(
     taken_at: Timestamp,
     from: PathBuf,
 ) -> Result<BackupMarker, StoreError> {
+    write_copy(to, taken_at, from, |copy| StoreSnapshot::open(dir)?.copy_to(copy))
+}
+
+/// Fills an empty file and marks it as a copy.
+pub fn write_copy(
+    to: &Path,
+    taken_at: Timestamp,
+    from: PathBuf,
+    fill: impl FnOnce(&mut Connection) -> Result<(), StoreError>,
+) -> Result<BackupMarker, StoreError> {
     let mut copy = Connection::open(to).map_err(store_error)?;
-    StoreSnapshot::open(dir)?.copy_to(&mut copy)?;
+    fill(&mut copy)?;
     let mode: String = copy
         .query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))
         .map_err(store_error)?;

@@ -17,27 +17,22 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
-use super::claims::UnindexedClaims;
 use super::row::{RowBuffer, read_row};
 use super::{BUSY_TIMEOUT, backup, claims, inboxes, store_error, write};
-use crate::store::StoreError;
+use crate::store::claims::RecentClaims;
 use crate::store::log::{LogId, Place};
-use crate::store::unwritten::{Generation, UnwrittenRows};
+use crate::store::unwritten::{
+    AGE_MAX, Generation, UnwrittenRows, limit_divisor, yield_to_callers,
+};
+use crate::store::{FailureHandler, FailureReport, StoreError};
 
 /// State row with the place in the log up to which the tables are complete.
 const PLACE_STATE: &str = "log_place";
 /// State row that says which log belongs to the file.
 const LOG_STATE: &str = "log";
-/// How long a batch stays out of the tables while others follow it.
-const AGE_MAX: Duration = Duration::from_secs(5);
 /// How long the thread waits for readers of other processes before it restarts the WAL. The gate
 /// blocks our own readers.
 const READER_TIMEOUT: Duration = Duration::from_millis(100);
-
-/// Environment variable by which all limits are divided, so that a short test reaches each of them.
-/// Only builds with debug assertions read it.
-#[cfg(debug_assertions)]
-const DIVISOR: &str = "RIALTO_TEST_LOG_DIVISOR";
 
 /// How much may be unwritten.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +52,7 @@ pub struct CheckpointLimits {
 impl Default for CheckpointLimits {
     /// A start after a crash reads at most some 40 MB of log.
     fn default() -> Self {
-        let (bytes, wal_pages) = ((8 << 20) / divisor(), 4_096 / divisor());
+        let (bytes, wal_pages) = ((8 << 20) / limit_divisor(), 4_096 / limit_divisor());
         Self {
             file_bytes: bytes.into(),
             log_bytes: bytes.into(),
@@ -66,17 +61,6 @@ impl Default for CheckpointLimits {
             wal_pages_max: 8 * wal_pages,
         }
     }
-}
-
-#[cfg(debug_assertions)]
-fn divisor() -> u32 {
-    let text = std::env::var(DIVISOR).ok();
-    text.and_then(|text| text.parse().ok()).filter(|divisor| *divisor > 0).unwrap_or(1)
-}
-
-#[cfg(not(debug_assertions))]
-const fn divisor() -> u32 {
-    1
 }
 
 /// Our own readers enter through this, so that the thread can block them to restart the WAL.
@@ -94,7 +78,7 @@ impl ReaderGate {
 #[derive(Default)]
 pub struct SharedRows {
     pub unwritten: RwLock<UnwrittenRows>,
-    pub claims: RwLock<UnindexedClaims>,
+    pub claims: RwLock<RecentClaims>,
     pub gate: ReaderGate,
     /// The newest batch that the tables have.
     pub checkpointed: Arc<AtomicU64>,
@@ -107,7 +91,7 @@ pub struct SharedRows {
 
 #[derive(Default)]
 struct Progress {
-    failed: Option<StoreError>,
+    failed: FailureReport,
     is_full: bool,
     /// How often the thread has tried to write.
     attempts: u64,
@@ -152,16 +136,21 @@ impl Checkpointer {
         Ok(Self { shared, wakeup: Some(wakeup), thread: Some(thread), limits })
     }
 
+    /// Sets what is called when the thread fails.
+    pub fn report_failures(&self, handler: FailureHandler) {
+        self.shared.progress.lock().failed.set_handler(handler);
+    }
+
     /// Waits until there is room for another batch, or reports the thread's error.
     pub fn make_room(&self) -> Result<(), StoreError> {
         let mut progress = self.shared.progress.lock();
         let mut since = None;
         loop {
-            if let Some(error) = &progress.failed {
+            if let Some(error) = &progress.failed.error {
                 return Err(error.clone());
             }
             let unwritten = self.shared.unwritten.read();
-            if unwritten.active.bytes < self.limits.log_bytes_max || unwritten.writing.is_none() {
+            if unwritten.active.bytes < self.limits.log_bytes_max || unwritten.frozen.is_empty() {
                 return Ok(());
             }
             drop(unwritten);
@@ -178,7 +167,7 @@ impl Checkpointer {
     pub fn write_if_long(&self, age: Duration) {
         let mut unwritten = self.shared.unwritten.write();
         let is_due = unwritten.active.bytes >= self.limits.log_bytes || age >= AGE_MAX;
-        if is_due && unwritten.writing.is_none() {
+        if is_due && unwritten.frozen.is_empty() {
             unwritten.freeze();
             drop(unwritten);
             self.wake();
@@ -188,7 +177,7 @@ impl Checkpointer {
     /// Begins to write whatever is unwritten, and to index claims.
     pub fn write_all(&self) {
         let mut unwritten = self.shared.unwritten.write();
-        if !unwritten.active.is_empty() && unwritten.writing.is_none() {
+        if !unwritten.active.is_empty() && unwritten.frozen.is_empty() {
             unwritten.freeze();
         }
         drop(unwritten);
@@ -199,7 +188,7 @@ impl Checkpointer {
     /// Whether nothing is unwritten.
     pub fn is_done(&self) -> bool {
         let unwritten = self.shared.unwritten.read();
-        unwritten.active.is_empty() && unwritten.writing.is_none()
+        unwritten.active.is_empty() && unwritten.frozen.is_empty()
     }
 
     fn wake(&self) {
@@ -215,16 +204,16 @@ impl Checkpointer {
         while !self.is_done() {
             self.write_all();
             let mut progress = self.shared.progress.lock();
-            if progress.failed.is_some() || progress.is_still_full(&mut since) {
+            if progress.failed.error.is_some() || progress.is_still_full(&mut since) {
                 break;
             }
-            if self.shared.unwritten.read().writing.is_some() {
+            if !self.shared.unwritten.read().frozen.is_empty() {
                 self.shared.changed.wait_for(&mut progress, Duration::from_millis(50));
             }
         }
         self.wakeup = None;
         let db = self.thread.take()?.join().ok()?;
-        (self.is_done() && self.shared.progress.lock().failed.is_none()).then_some(db)
+        (self.is_done() && self.shared.progress.lock().failed.error.is_none()).then_some(db)
     }
 }
 
@@ -257,7 +246,7 @@ impl SharedRows {
                 }
                 Err(error) => {
                     tracing::error!(%error, "the log could not be written to the tables");
-                    progress.failed.get_or_insert(error);
+                    progress.failed.record(error);
                     self.changed.notify_all();
                     return db;
                 }
@@ -268,17 +257,17 @@ impl SharedRows {
     }
 
     fn write_generation(&self, db: &Connection) -> Result<(), StoreError> {
-        let Some(generation) = self.unwritten.read().writing.clone() else { return Ok(()) };
+        let Some(generation) = self.unwritten.read().frozen.front().cloned() else { return Ok(()) };
         let overflow = in_transaction(db, || {
             write_generation(db, &generation)?;
             let added = &generation.changes.claims;
             let Some(newest) = added.last() else { return Ok(Vec::new()) };
-            let overflow = self.claims.read().overflow(newest.id, added.len());
+            let overflow = claims::overflow(&self.claims.read(), newest.id, added.len());
             claims::index_slice(db, &overflow)?;
             Ok(overflow)
         })?;
         self.claims.write().remove_indexed(overflow.len());
-        self.unwritten.write().writing = None;
+        self.unwritten.write().frozen.pop_front();
         self.checkpointed.store(generation.place.number, Ordering::Release);
         Ok(())
     }
@@ -286,8 +275,8 @@ impl SharedRows {
     /// Adds claims to their index while there is nothing to write.
     fn index_claims(&self, db: &Connection) -> Result<(), StoreError> {
         let in_table = newest_claim(db)?;
-        while self.unwritten.read().writing.is_none() {
-            let slice = self.claims.read().next_slice(in_table);
+        while self.unwritten.read().frozen.is_empty() {
+            let slice = claims::next_slice(&self.claims.read(), in_table);
             if slice.is_empty() {
                 return Ok(());
             }
@@ -325,20 +314,6 @@ impl SharedRows {
     }
 }
 
-/// Lets threads that callers wait for run first. Strong enough that a send takes about as long
-/// beside a checkpoint as without, and weak enough that the thread keeps up with a busy hub.
-#[cfg(target_os = "linux")]
-fn yield_to_callers() {
-    const NICE: i32 = 5;
-    let thread = rustix::thread::gettid();
-    if let Err(error) = rustix::process::setpriority_process(Some(thread), NICE) {
-        tracing::debug!(%error, "the priority of the checkpoint thread could not be lowered");
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn yield_to_callers() {}
-
 /// Runs one transaction: all of it or nothing.
 pub fn in_transaction<R>(
     db: &Connection,
@@ -361,7 +336,7 @@ pub fn write_generation(db: &Connection, generation: &Generation) -> Result<(), 
     write::write_batch(db, &generation.changes, &generation.expired)?;
     inboxes::write_inboxes(db, &generation.changes)?;
     claims::append(db, &generation.changes.claims)?;
-    write_state(db, PLACE_STATE, &generation.place)
+    write_place(db, generation.place)
 }
 
 /// Which log belongs to a file, and whether a hub has it open or was killed.
@@ -390,6 +365,11 @@ pub fn forget_log(db: &Connection) -> Result<(), StoreError> {
 /// The place in the log up to which the tables are complete.
 pub fn read_place(db: &Connection) -> Result<Place, StoreError> {
     read_state(db, PLACE_STATE).map(Option::unwrap_or_default)
+}
+
+/// Writes that place, within a transaction of the caller.
+pub fn write_place(db: &Connection, place: Place) -> Result<(), StoreError> {
+    write_state(db, PLACE_STATE, &place)
 }
 
 fn read_state<T: serde::de::DeserializeOwned>(

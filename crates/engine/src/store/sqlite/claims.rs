@@ -3,19 +3,17 @@
 //! The newest are in memory. The others are found through an index that is filled in slices while
 //! the hub is idle, because inserting random keys is the slow part of writing.
 
-use std::collections::VecDeque;
-
 use parking_lot::RwLock;
 use rialto_core::alias::{Claim, Digest};
 use rialto_core::id::ClaimId;
-use rialto_core::world::id_map::IdMap;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 
-use super::bloom::BloomFilter;
 use super::row::{RowBuffer, column_error, read_row, sql_id, text};
 use super::store_error;
 use crate::store::StoreError;
+pub use crate::store::claims::checksum;
+use crate::store::claims::{RecentClaims, decode_claim};
 
 /// Claims indexed at a time; fewer are not worth a separate fsync.
 pub const INDEX_SLICE: usize = 512;
@@ -26,88 +24,37 @@ const FILTER_SLICE: u32 = 1_024;
 /// State row with the newest claim up to which the index is complete.
 pub const INDEXED_STATE: &str = "claims_indexed";
 
-/// Claims that are not in the index yet.
-#[derive(Default)]
-pub struct UnindexedClaims {
-    by_digest: IdMap<Digest, Claim>,
-    order: VecDeque<(ClaimId, Digest)>,
-    filter: BloomFilter,
-    /// Whether the filter covers the whole index, not only the claims indexed since the start.
-    filter_complete: bool,
+/// Loads the claims that are missing from the index.
+pub fn load_unindexed(db: &Connection) -> Result<RecentClaims, StoreError> {
+    let indexed = last_indexed(db)?;
+    let mut statement = db
+        .prepare("SELECT id, digest, target, crc FROM claims WHERE id > ?1 ORDER BY id")
+        .map_err(store_error)?;
+    let mut rows = statement.query([sql_id(indexed.0)]).map_err(store_error)?;
+    let mut recent = RecentClaims::with_indexed(indexed.0);
+    while let Some(row) = rows.next().map_err(store_error)? {
+        recent.add(&[read_claim(row)?]);
+    }
+    Ok(recent)
 }
 
-impl UnindexedClaims {
-    /// Loads the claims that are missing from the index.
-    pub fn load(db: &Connection) -> Result<Self, StoreError> {
-        let indexed = last_indexed(db)?;
-        let mut statement = db
-            .prepare("SELECT id, digest, target, crc FROM claims WHERE id > ?1 ORDER BY id")
-            .map_err(store_error)?;
-        let mut rows = statement.query([sql_id(indexed.0)]).map_err(store_error)?;
-        let sieve = BloomFilter::with_capacity(usize::try_from(indexed.0).unwrap_or(usize::MAX));
-        let mut tail = Self { filter: sieve, ..Self::default() };
-        while let Some(row) = rows.next().map_err(store_error)? {
-            tail.add(&[read_claim(row)?]);
-        }
-        Ok(tail)
-    }
-
-    /// Adds committed claims.
-    pub fn add(&mut self, claims: &[Claim]) {
-        for claim in claims {
-            self.by_digest.insert(claim.digest, *claim);
-            self.order.push_back((claim.id, claim.digest));
-        }
-    }
-
-    /// The newest claim of that digest that is still in memory.
-    pub fn get(&self, digest: Digest) -> Option<Claim> {
-        self.by_digest.get(&digest).copied()
-    }
-
-    /// Whether the index may have a claim of that digest.
-    pub fn may_be_indexed(&self, digest: Digest) -> bool {
-        !self.filter_complete || self.filter.may_contain(digest)
-    }
-
-    /// Whether the filter covers the whole index.
-    #[cfg(test)]
-    pub fn is_filter_complete(&self) -> bool {
-        self.filter_complete
-    }
-
-    /// The oldest claims of those in the table, if there are enough of them to be worth indexing.
-    pub fn next_slice(&self, in_table: ClaimId) -> Vec<(ClaimId, Digest)> {
-        let ready = self.order.iter().take_while(|(id, _)| *id <= in_table);
-        let slice: Vec<_> = ready.take(INDEX_SLICE).copied().collect();
-        if slice.len() < INDEX_SLICE { Vec::new() } else { slice }
-    }
-
-    /// The claims that must be indexed although the hub is busy: once there are many, more than
-    /// were added.
-    pub fn overflow(&self, in_table: ClaimId, added: usize) -> Vec<(ClaimId, Digest)> {
-        let enough = if self.order.len() > UNINDEXED_MAX { INDEX_SLICE.max(2 * added) } else { 0 };
-        let ready = self.order.iter().take_while(|(id, _)| *id <= in_table);
-        ready.take(enough).copied().collect()
-    }
-
-    /// Removes the oldest claims, once the index has them.
-    pub fn remove_indexed(&mut self, count: usize) {
-        for (id, digest) in self.order.drain(..count) {
-            self.filter.insert(digest);
-            // A later claim of the same digest may have replaced it.
-            if self.by_digest.get(&digest).is_some_and(|newest| newest.id == id) {
-                self.by_digest.remove(&digest);
-            }
-        }
-    }
+/// The oldest claims of those in the table, if there are enough of them to be worth indexing.
+pub fn next_slice(recent: &RecentClaims, in_table: ClaimId) -> Vec<(ClaimId, Digest)> {
+    let slice: Vec<_> = recent.up_to(in_table).take(INDEX_SLICE).collect();
+    if slice.len() < INDEX_SLICE { Vec::new() } else { slice }
 }
 
-/// Adds a part of the index to the filter, and returns where the next part starts. Claims indexed
-/// meanwhile are added when they are indexed, so it does not matter which part contains them.
+/// The claims that must be indexed although the hub is busy: once there are many, more than were
+/// added.
+pub fn overflow(recent: &RecentClaims, in_table: ClaimId, added: usize) -> Vec<(ClaimId, Digest)> {
+    let enough = if recent.len() > UNINDEXED_MAX { INDEX_SLICE.max(2 * added) } else { 0 };
+    recent.up_to(in_table).take(enough).collect()
+}
+
+/// Adds a part of the index to the filter, and returns where the next part starts.
 pub fn fill_filter(
     db: &Connection,
-    tail: &RwLock<UnindexedClaims>,
+    recent: &RwLock<RecentClaims>,
     after: Option<Digest>,
 ) -> Result<Option<Digest>, StoreError> {
     let sql = "SELECT digest FROM claim_index WHERE digest > ?1 ORDER BY digest LIMIT ?2";
@@ -119,12 +66,9 @@ pub fn fill_filter(
     while let Some(row) = rows.next().map_err(store_error)? {
         found.push(Digest(row.get(0).map_err(store_error)?));
     }
-    let mut tail = tail.write();
-    for digest in &found {
-        tail.filter.insert(*digest);
-    }
-    tail.filter_complete = found.len() < FILTER_SLICE as usize;
-    Ok(found.last().copied().filter(|_| !tail.filter_complete))
+    let is_last = found.len() < FILTER_SLICE as usize;
+    recent.write().fill_filter(&found, is_last);
+    Ok(found.last().copied().filter(|_| !is_last))
 }
 
 /// Appends new claims to the table.
@@ -155,8 +99,20 @@ pub fn index_slice(db: &Connection, slice: &[(ClaimId, Digest)]) -> Result<(), S
     for (id, digest) in sorted {
         insert.execute(params![digest.0, sql_id(id.0)]).map_err(store_error)?;
     }
+    write_last_indexed(db, *last)
+}
+
+/// Fills the index of a table that was copied, up to its newest claim.
+pub fn index_all(db: &Connection, newest: ClaimId) -> Result<(), StoreError> {
+    let sql = "INSERT INTO claim_index (digest, claim)
+               SELECT digest, max(id) FROM claims GROUP BY digest ORDER BY digest";
+    db.execute(sql, []).map_err(store_error)?;
+    write_last_indexed(db, newest)
+}
+
+fn write_last_indexed(db: &Connection, last: ClaimId) -> Result<(), StoreError> {
     let mut page = RowBuffer::default();
-    let (body, crc) = page.encode(ValueRef::Text(INDEXED_STATE.as_bytes()), last)?;
+    let (body, crc) = page.encode(ValueRef::Text(INDEXED_STATE.as_bytes()), &last)?;
     let sql = "INSERT OR REPLACE INTO state (name, body, crc) VALUES (?1, ?2, ?3)";
     let mut insert = db.prepare_cached(sql).map_err(store_error)?;
     insert.execute(params![INDEXED_STATE, body, crc]).map_err(store_error)?;
@@ -199,21 +155,8 @@ pub fn read_claim(row: &rusqlite::Row<'_>) -> Result<Claim, StoreError> {
     let wrong = |why: &str| StoreError::Corrupt(format!("row {id} of claims {why}"));
     let digest: [u8; 16] = row.get(1).map_err(|_| wrong("has no digest"))?;
     let target = row.get_ref(2).map_err(store_error)?.as_str().map_err(|_| wrong("is not text"))?;
-    let (id, digest) = (ClaimId(id.unsigned_abs()), Digest(digest));
     let crc = row.get_ref(3).map_err(store_error)?.as_i64();
-    if crc.ok() != Some(i64::from(checksum(id, digest, target.as_bytes()))) {
-        return Err(wrong("fails its checksum"));
-    }
-    let target = serde_json::from_str(target).map_err(|_| wrong("has an invalid target"))?;
-    Ok(Claim { id, digest, target })
-}
-
-pub(super) fn checksum(id: ClaimId, digest: Digest, target: &[u8]) -> u32 {
-    let mut hash = crc32fast::Hasher::new();
-    hash.update(&sql_id(id.0).to_be_bytes());
-    hash.update(&digest.0);
-    hash.update(target);
-    hash.finalize()
+    decode_claim(id, digest, target, crc.ok())
 }
 
 #[cfg(test)]
@@ -232,31 +175,30 @@ mod tests {
 
     #[test]
     fn a_lane_that_is_never_idle_still_keeps_the_tail_short() {
-        let mut tail = UnindexedClaims::default();
+        let mut tail = RecentClaims::default();
         let (mut next, mut longest) = (1, 0);
         for _ in 0..60 {
             let coming = claims(next, 5_000);
             tail.add(&coming);
             let written = ClaimId(next + 4_999);
-            let moved = tail.overflow(written, coming.len()).len();
+            let moved = overflow(&tail, written, coming.len()).len();
             tail.remove_indexed(moved);
             next += 5_000;
-            longest = longest.max(tail.order.len());
+            longest = longest.max(tail.len());
         }
         assert!(next > 250_000 && longest <= UNINDEXED_MAX + 5_000, "{longest} of {next}");
-        assert_eq!(tail.order.len(), tail.by_digest.len());
     }
 
     #[test]
     fn a_few_are_not_worth_moving() {
-        let mut tail = UnindexedClaims::default();
+        let mut tail = RecentClaims::default();
         tail.add(&claims(1, INDEX_SLICE as u64 - 1));
         let all = ClaimId(u64::MAX);
-        assert!(tail.next_slice(all).is_empty() && tail.overflow(all, 9).is_empty());
+        assert!(next_slice(&tail, all).is_empty() && overflow(&tail, all, 9).is_empty());
         tail.add(&claims(INDEX_SLICE as u64, 2));
-        assert_eq!(tail.next_slice(all).len(), INDEX_SLICE);
+        assert_eq!(next_slice(&tail, all).len(), INDEX_SLICE);
         assert!(
-            tail.next_slice(ClaimId(INDEX_SLICE as u64 - 1)).is_empty(),
+            next_slice(&tail, ClaimId(INDEX_SLICE as u64 - 1)).is_empty(),
             "not in the table yet"
         );
     }

@@ -10,7 +10,7 @@ use rialto_core::notice::NoticeKind;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 
-use super::row::{RowBuffer, read_row, sql_id};
+use super::row::{RowBuffer, read_row, read_rows, sql_id};
 use super::{notices, store_error};
 use crate::store::StoreError;
 
@@ -21,12 +21,30 @@ const WRITTEN_STATE: &str = "mailboxes_written";
 pub fn write_inboxes(db: &Connection, batch: &Changes) -> Result<(), StoreError> {
     put(db, batch.inboxes.values())?;
     let Some(newest) = batch.notices.last().map(|notice| notice.id) else { return Ok(()) };
+    write_last_notice(db, newest)
+}
+
+/// Writes up to which notice the table is complete.
+pub fn write_last_notice(db: &Connection, newest: NoticeId) -> Result<(), StoreError> {
     let mut page = RowBuffer::default();
     let (body, crc) = page.encode(ValueRef::Text(WRITTEN_STATE.as_bytes()), &newest)?;
     let sql = "INSERT OR REPLACE INTO state (name, body, crc) VALUES (?1, ?2, ?3)";
     let mut statement = db.prepare_cached(sql).map_err(store_error)?;
     statement.execute(params![WRITTEN_STATE, body, crc]).map_err(store_error)?;
     Ok(())
+}
+
+/// Writes the inboxes that lag behind the notices in a file of an older version.
+pub fn complete_table(db: &Connection) -> Result<(), StoreError> {
+    let statement =
+        db.prepare_cached("SELECT id, body, crc FROM mailboxes").map_err(store_error)?;
+    let known: Vec<Inbox> = read_rows("mailboxes", statement, [])?;
+    let known = known.into_iter().map(|inbox| (inbox.agent, inbox)).collect();
+    let (_, behind) = load_inboxes(db, known)?;
+    put(db, behind.values())?;
+    let sql = "SELECT ifnull(max(id), 0) FROM notices";
+    let newest: i64 = db.query_row(sql, [], |row| row.get(0)).map_err(store_error)?;
+    write_last_notice(db, NoticeId(newest.unsigned_abs()))
 }
 
 fn put<'m>(db: &Connection, mailboxes: impl Iterator<Item = &'m Inbox>) -> Result<(), StoreError> {

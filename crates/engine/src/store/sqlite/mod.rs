@@ -4,7 +4,6 @@
 //! have their own connections, and look at the rows that are not in the tables yet first.
 
 pub(crate) mod backup;
-mod bloom;
 pub(crate) mod checkpoint;
 pub(crate) mod claims;
 pub(crate) mod durability;
@@ -16,13 +15,13 @@ pub(crate) mod row;
 pub mod row_probe;
 pub(crate) mod schema;
 pub(crate) mod snapshot;
-mod table_loader;
 #[cfg(test)]
 mod tests;
 mod wal;
 mod write;
 
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,18 +34,19 @@ use rialto_core::id::ClaimId;
 use rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE as LEAVE_THE_LOG;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::bloom::FilterLoader;
 use super::log::{self, LogId, LogOptions, LogWriter, LoggedBatch, Place};
 use super::unwritten::join_page;
-use super::{BatchLog, PageQuery, Reader, RecentRows, Row, RowKey, Store, StoreError};
+use super::{
+    BatchLog, FailureHandler, PageQuery, Reader, RecentRows, Row, RowKey, Store, StoreError,
+};
 use crate::metrics::Histogram;
 use crate::permissions;
-use bloom::FilterLoader;
 use checkpoint::{CheckpointLimits, Checkpointer, LogState, SharedRows};
-use claims::UnindexedClaims;
 
 /// The database inside the data directory.
 pub const DB_FILE: &str = "rialto.db";
-/// Locked for as long as a hub uses the directory.
+/// Locked for as long as a hub uses the directory. Has content once the directory has a database.
 const LOCK_FILE: &str = "rialto.lock";
 /// Pages of the writer's cache: 8 MiB. SQLite walks the whole table of a cache at every commit, so
 /// a large one costs more than it saves; the OS caches the file anyway.
@@ -90,7 +90,7 @@ pub struct SqliteStore {
     syncs: Arc<Histogram>,
     /// The batches after the last checkpoint, until the world has them.
     tail: Vec<LoggedBatch>,
-    _lock: File,
+    _lock: DirectoryLock,
 }
 
 impl SqliteStore {
@@ -102,9 +102,10 @@ impl SqliteStore {
     fn open_with_limits(dir: &Path, limits: CheckpointLimits) -> Result<Self, StoreError> {
         let lock = acquire_lock(dir)?;
         wal::check_wal(dir)?;
-        let path = create_db_file(dir)?;
+        let path = create_db_file(dir, &lock)?;
         let writer = open_for_writing(&path)?;
         let (log_id, place) = open_log_state(&writer, dir, limits.file_bytes)?;
+        lock.record_database()?;
         let shared = Arc::new(SharedRows::default());
         shared.checkpointed.store(place.number, Ordering::Release);
         shared.unwritten.write().active.place = place;
@@ -121,11 +122,11 @@ impl SqliteStore {
         };
         let (log, tail) = LogWriter::open(dir, options)?;
         durability::sync_directories(dir)?;
-        *shared.claims.write() = UnindexedClaims::load(&writer)?;
+        *shared.claims.write() = claims::load_unindexed(&writer)?;
         let db = open_read_only(&path)?;
         db.set_prepared_statement_cache_capacity(128);
         let filter = open_read_only(&path)?;
-        let filter_loader = FilterLoader::start(filter, shared.clone())?;
+        let filter_loader = start_filter_loader(filter, shared.clone())?;
         let checkpointer = Checkpointer::start(writer, shared.clone(), limits)?;
         let mut store = Self {
             _filter_loader: filter_loader,
@@ -142,8 +143,8 @@ impl SqliteStore {
             tail: Vec::new(),
             _lock: lock,
         };
-        for batch in &tail {
-            store.publish(Some(batch.place), &batch.changes, &batch.expired);
+        for LoggedBatch { place, batch, .. } in &tail {
+            store.publish(Some(*place), &batch.changes, &batch.expired);
         }
         store.tail = tail;
         Ok(store)
@@ -154,7 +155,7 @@ impl SqliteStore {
     pub(crate) fn write_tables(&self) {
         let is_indexed = || {
             let newest = ClaimId(u64::MAX);
-            self.shared.claims.read().next_slice(newest).is_empty()
+            claims::next_slice(&self.shared.claims.read(), newest).is_empty()
         };
         while !(self.checkpointer.is_done() && is_indexed()) {
             self.checkpointer.make_room().expect("the tables can be written");
@@ -202,6 +203,19 @@ fn open_for_writing(path: &Path) -> Result<Connection, StoreError> {
     schema::migrate(&db)?;
     durability::check_file(&db)?;
     Ok(db)
+}
+
+/// Fills the filter of claims beside the lane.
+fn start_filter_loader(
+    db: Connection,
+    shared: Arc<SharedRows>,
+) -> Result<FilterLoader, StoreError> {
+    let mut after = None;
+    FilterLoader::start(move || {
+        let _pass = shared.gate.enter();
+        after = claims::fill_filter(&db, &shared.claims, after)?;
+        Ok(after.is_some())
+    })
 }
 
 /// Files of older versions are audited before anything in them is changed.
@@ -256,7 +270,7 @@ fn open_log_state(
 
 /// Creates the database file and returns its path. SQLite gives the files it creates beside it the
 /// same permissions.
-fn create_db_file(dir: &Path) -> Result<PathBuf, StoreError> {
+fn create_db_file(dir: &Path, lock: &DirectoryLock) -> Result<PathBuf, StoreError> {
     let path = dir.join(DB_FILE);
     let length = |path: &Path| path.metadata().map_or(0, |file| file.len());
     if length(&path) == 0 {
@@ -268,6 +282,12 @@ fn create_db_file(dir: &Path) -> Result<PathBuf, StoreError> {
                 "{DB_FILE} is missing or empty, and {} belongs to it; put {DB_FILE} back, or \
                  restore a backup into an empty directory",
                 left.file_name().unwrap_or_default().display()
+            )));
+        }
+        if path.exists() && lock.has_database()? {
+            return Err(StoreError::Corrupt(format!(
+                "{DB_FILE} is empty, and a hub has used it; restore a backup into an empty \
+                 directory, or delete {DB_FILE} to start a new hub"
             )));
         }
     }
@@ -297,10 +317,38 @@ pub(crate) fn is_in_use(dir: &Path) -> bool {
     matches!(lock.as_ref().map(File::try_lock_shared), Ok(Err(_)))
 }
 
-fn acquire_lock(dir: &Path) -> Result<File, StoreError> {
+/// The lock of a data directory. It is released when this is dropped, also if a process that was
+/// being started at that moment still has the file open.
+pub(crate) struct DirectoryLock(File);
+
+impl DirectoryLock {
+    /// Whether the directory has had a database: an empty one is damaged then, and not the rest of
+    /// a first start that was interrupted.
+    fn has_database(&self) -> Result<bool, StoreError> {
+        Ok(self.0.metadata().map_err(io_error)?.len() > 0)
+    }
+
+    /// Records that the directory has a database.
+    fn record_database(&self) -> Result<(), StoreError> {
+        if self.has_database()? {
+            return Ok(());
+        }
+        (&self.0).write_all(b"This directory has a database.\n").map_err(io_error)?;
+        self.0.sync_all().map_err(io_error)
+    }
+}
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // Closing the file releases it too, unless another process has it open.
+        let _ = self.0.unlock();
+    }
+}
+
+pub(crate) fn acquire_lock(dir: &Path) -> Result<DirectoryLock, StoreError> {
     let file = permissions::open_private_file(&dir.join(LOCK_FILE)).map_err(io_error)?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(DirectoryLock(file)),
         Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::InUse(dir.display().to_string())),
         Err(std::fs::TryLockError::Error(error)) => Err(io_error(error)),
     }
@@ -349,6 +397,10 @@ impl Store for SqliteStore {
 
     fn recent_rows(&self) -> Option<Arc<dyn RecentRows>> {
         Some(self.shared.clone())
+    }
+
+    fn report_failures(&mut self, handler: FailureHandler) {
+        self.checkpointer.report_failures(handler);
     }
 
     fn run_maintenance(&mut self) -> Result<(), StoreError> {

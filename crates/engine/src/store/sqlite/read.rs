@@ -15,17 +15,19 @@ use rialto_core::job::select::Rotation;
 use rialto_core::message::inbox::Inbox;
 use rialto_core::notice::Delivery;
 use rialto_core::owner::Owner;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Rows, params};
 use serde::de::DeserializeOwned;
 
-use super::claims::{self, UnindexedClaims};
+use super::claims;
 use super::inboxes;
 use super::notices;
-use super::row::{load_by_id, read_row, read_rows, sql_id};
+use super::row::{load_by_id, read_row, read_rows, row_parts, sql_id};
 use super::store_error;
-use super::table_loader::load_table;
 use super::write::COUNTERS_STATE;
-use crate::store::{PageQuery, Row, RowKey, StoreError};
+use crate::store::claims::RecentClaims;
+use crate::store::row::RowId;
+use crate::store::table_loader::{self, Slice};
+use crate::store::{PageQuery, Row, RowKey, StoreError, row};
 
 /// Every row that must be in memory, and the inboxes whose rows lag behind the notices.
 pub fn load_hot_rows(db: &Connection) -> Result<(Changes, BTreeMap<AgentId, Inbox>), StoreError> {
@@ -56,6 +58,32 @@ pub fn load_hot_rows(db: &Connection) -> Result<(Changes, BTreeMap<AgentId, Inbo
     Ok((hot, behind))
 }
 
+/// All rows of a table whose keys are ids, in their order.
+fn load_table<R: DeserializeOwned, T: Send>(
+    db: &Connection,
+    table: &'static str,
+    convert: impl Fn(R) -> T + Sync,
+) -> Result<Vec<T>, StoreError> {
+    let sql = format!("SELECT id, body, crc FROM {table} ORDER BY id");
+    let mut statement = db.prepare_cached(&sql).map_err(store_error)?;
+    let mut rows = statement.query([]).map_err(store_error)?;
+    table_loader::load_table(table, convert, || read_slice(&mut rows, table))
+}
+
+/// The next rows, and whether more may follow.
+fn read_slice(rows: &mut Rows<'_>, table: &str) -> Result<(Slice, bool), StoreError> {
+    let mut slice = Slice::default();
+    while !slice.is_full() {
+        let Some(row) = rows.next().map_err(store_error)? else { return Ok((slice, false)) };
+        let (key, body, crc) = row_parts(table, row)?;
+        let RowId::Number(id) = key else {
+            return Err(row::corrupt(table, key, "has no number as its key"));
+        };
+        slice.push(id, body, crc);
+    }
+    Ok((slice, true))
+}
+
 /// The rows of a table as a map. They come in the order of their keys, so it is built at once.
 fn load_keyed<R: DeserializeOwned, K: Ord + Send, T: Send>(
     db: &Connection,
@@ -77,7 +105,7 @@ pub fn load_counters(db: &Connection) -> Result<Option<Counters>, StoreError> {
 /// One row by its key.
 pub fn load_row(
     db: &Connection,
-    tail: &RwLock<UnindexedClaims>,
+    tail: &RwLock<RecentClaims>,
     wanted: RowKey,
 ) -> Result<Option<Row>, StoreError> {
     Ok(match wanted {

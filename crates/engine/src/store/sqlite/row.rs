@@ -1,4 +1,4 @@
-//! Rows as text: JSON with a checksum, written by serde and checked when read.
+//! Rows in SQLite: how `store/row.rs` is bound to columns.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection};
@@ -7,10 +7,12 @@ use serde::de::DeserializeOwned;
 
 use super::store_error;
 use crate::store::StoreError;
+pub use crate::store::row::sql_id;
+use crate::store::row::{self, RowId, decode_row};
 
 /// A reused buffer in which rows are encoded one after the other.
 #[derive(Default)]
-pub struct RowBuffer(Vec<u8>);
+pub struct RowBuffer(row::RowBuffer);
 
 impl RowBuffer {
     /// Encodes a row and returns its text and checksum.
@@ -19,17 +21,13 @@ impl RowBuffer {
         key: ValueRef<'_>,
         row: &T,
     ) -> Result<(ToSqlOutput<'_>, u32), StoreError> {
-        let body = self.encode_body(row)?;
-        let crc = checksum(key, body);
+        let (body, crc) = self.0.encode(row_id(key), row)?;
         Ok((text(body), crc))
     }
 
     /// Encodes a row and returns its text.
     pub fn encode_body<T: Serialize>(&mut self, row: &T) -> Result<&[u8], StoreError> {
-        self.0.clear();
-        serde_json::to_writer(&mut self.0, row)
-            .map_err(|error| StoreError::Failed(error.to_string()))?;
-        Ok(&self.0)
+        self.0.encode_body(row)
     }
 }
 
@@ -38,16 +36,19 @@ pub fn text(bytes: &[u8]) -> ToSqlOutput<'_> {
     ToSqlOutput::Borrowed(ValueRef::Text(bytes))
 }
 
-/// Includes the key: a row in the wrong place is corrupt too.
-pub fn checksum(key: ValueRef<'_>, body: &[u8]) -> u32 {
-    let mut hash = crc32fast::Hasher::new();
+/// The key of a row, from the value in its column.
+pub fn row_id(key: ValueRef<'_>) -> RowId<'_> {
     match key {
-        ValueRef::Integer(id) => hash.update(&id.to_be_bytes()),
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => hash.update(bytes),
-        ValueRef::Null | ValueRef::Real(_) => {}
+        ValueRef::Integer(id) => RowId::Number(id),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => RowId::Text(bytes),
+        ValueRef::Null | ValueRef::Real(_) => RowId::Invalid,
     }
-    hash.update(body);
-    hash.finalize()
+}
+
+/// The checksum of a row with this key.
+#[cfg(any(test, feature = "testkit"))]
+pub fn checksum(key: ValueRef<'_>, body: &[u8]) -> u32 {
+    row::checksum(row_id(key), body)
 }
 
 /// Reads a row from the columns key, body and checksum, and checks the checksum.
@@ -63,38 +64,13 @@ pub fn read_row<T: DeserializeOwned>(
 pub fn row_parts<'r>(
     table: &str,
     row: &'r rusqlite::Row<'_>,
-) -> Result<(ValueRef<'r>, &'r str, Option<i64>), StoreError> {
-    let key = row.get_ref(0).map_err(store_error)?;
+) -> Result<(RowId<'r>, &'r str, Option<i64>), StoreError> {
+    let key = row_id(row.get_ref(0).map_err(store_error)?);
     let body = row.get_ref(1).map_err(store_error)?;
-    let body =
-        body.as_str().map_err(|error| corrupt(table, key, format!("is not text: {error}")))?;
+    let body = body
+        .as_str()
+        .map_err(|error| row::corrupt(table, key, &format!("is not text: {error}")))?;
     Ok((key, body, row.get_ref(2).map_err(store_error)?.as_i64().ok()))
-}
-
-/// Checks a row against its checksum and decodes it.
-pub fn decode_row<T: DeserializeOwned>(
-    table: &str,
-    key: ValueRef<'_>,
-    body: &str,
-    crc: Option<i64>,
-) -> Result<T, StoreError> {
-    if crc != Some(i64::from(checksum(key, body.as_bytes()))) {
-        return Err(corrupt(table, key, "fails its checksum".to_owned()));
-    }
-    serde_json::from_str(body)
-        .map_err(|error| corrupt(table, key, format!("cannot be decoded: {error}")))
-}
-
-fn corrupt(table: &str, key: ValueRef<'_>, problem: String) -> StoreError {
-    StoreError::Corrupt(format!("row {} of {table} {problem}", display_key(key)))
-}
-
-fn display_key(key: ValueRef<'_>) -> String {
-    match key {
-        ValueRef::Integer(id) => id.to_string(),
-        ValueRef::Text(text) => format!("{:?}", String::from_utf8_lossy(text)),
-        other => format!("of type {}", other.data_type()),
-    }
 }
 
 /// One row by its key.
@@ -122,11 +98,6 @@ pub fn read_rows<T: DeserializeOwned>(
         found.push(read_row(table, row)?);
     }
     Ok(found)
-}
-
-/// An id as SQLite stores it; our ids never get near the maximum.
-pub fn sql_id(id: u64) -> i64 {
-    i64::try_from(id).unwrap_or(i64::MAX)
 }
 
 /// The error for a column that does not have the type it was written as.

@@ -75,8 +75,8 @@ impl StoreSnapshot {
             return Ok(());
         }
         let mut generation = Generation::default();
-        for batch in &self.batches {
-            generation.add(Some(batch.place), &batch.changes, &batch.expired);
+        for LoggedBatch { place, batch, .. } in &self.batches {
+            generation.add(Some(*place), &batch.changes, &batch.expired);
         }
         checkpoint::in_transaction(copy, || checkpoint::write_generation(copy, &generation))
     }

@@ -16,11 +16,13 @@ use rialto_core::world::World;
 
 use super::Store;
 use super::memory::MemoryStore;
+use super::postgres::{PostgresOptions, PostgresStore};
 use super::sqlite::SqliteStore;
 use crate::fixtures::market::{markets, submit, submit_offer, submit_task};
 use crate::fixtures::{
     self, ModelHub, agent_in, enrol, grant, job_in, message, open, pay, report, send_message,
 };
+use crate::testkit::postgres::TestDatabase;
 
 /// A store that can be closed and opened again.
 pub trait StoreFixture {
@@ -50,6 +52,18 @@ impl StoreFixture for SqliteFixture {
     }
 }
 
+/// Has a schema of its own, and writes its tables, as the only node of a hub does.
+struct PostgresFixture(TestDatabase);
+
+impl StoreFixture for PostgresFixture {
+    fn open(&mut self) -> Box<dyn Store> {
+        let store = PostgresStore::open(&self.0.url(), PostgresOptions::default());
+        let mut store = store.expect("the database can be reached");
+        store.set_writing(true);
+        Box::new(store)
+    }
+}
+
 macro_rules! suite {
     ($($file:ident::$name:ident),+ $(,)?) => {
         mod memory {
@@ -57,6 +71,13 @@ macro_rules! suite {
         }
         mod sqlite {
             $(#[test] fn $name() { super::$file::$name(&mut super::SqliteFixture::default()); })+
+        }
+        mod postgres {
+            $(#[test] fn $name() {
+                if let Some(database) = super::TestDatabase::create(stringify!($name)) {
+                    super::$file::$name(&mut super::PostgresFixture(database));
+                }
+            })+
         }
     };
 }

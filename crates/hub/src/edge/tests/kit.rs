@@ -260,7 +260,7 @@ fn status_of(error: EdgeError) -> StatusCode {
         EdgeError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         EdgeError::TooSlow => StatusCode::REQUEST_TIMEOUT,
         EdgeError::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
-        EdgeError::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+        EdgeError::Overloaded | EdgeError::NotCurrent => StatusCode::SERVICE_UNAVAILABLE,
         EdgeError::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -298,6 +298,7 @@ pub fn dispatcher(
         request_ids: Arc::new(move || format!("made-{}", made.fetch_add(1, Ordering::Relaxed))),
         metrics,
         body_rate_limits: BodyRateLimits::from(&config.http),
+        node: None,
     }
 }
 

@@ -15,14 +15,16 @@ use axum::response::Response;
 use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use rialto_core::world::World;
 use rialto_engine::{Engine, Failure};
-use rialto_protocols::adapter::HubContext;
 use rialto_protocols::adapter::shutdown::Shutdown;
+use rialto_protocols::adapter::{HubContext, resume};
 use rialto_protocols::kit::api_doc::AnyOf;
 use rialto_protocols::kit::last_event_id;
 use tokio::sync::watch;
 
 use super::auth::KeyHolder;
+use super::errors;
 use super::inbox;
 use super::page;
 use super::problem::Problem;
@@ -62,15 +64,24 @@ pub async fn stream_events(
         Some(last) => Some(last),
         None => inbox::parse_after(&query)?,
     };
-    let head = source.newest_id(&context.engine);
-    if resumed.is_some_and(|last| last > head) {
-        // Waiting for that id would hide all events before it.
-        let text = format!("Last-Event-ID is larger than the newest event id, {head}");
-        return Err(Problem::invalid_field("Last-Event-ID", text));
+    if let Some(last) = resumed {
+        let reaches = |world: &World| source.newest_id_in(world) >= last;
+        let reached = resume::has_position(&context.engine, reaches).await;
+        if !reached.map_err(|_| unknown_position())? {
+            // Waiting for that id would hide all events before it.
+            let head = source.newest_id(&context.engine);
+            let text = format!("Last-Event-ID is larger than the newest event id, {head}");
+            return Err(Problem::invalid_field("Last-Event-ID", text));
+        }
     }
     let after = resumed.unwrap_or_else(|| source.default_start(&context.engine));
     let feed = EventStream::new(context.engine.clone(), known.key, source, after, stopping);
     Ok(stream_response(feed))
+}
+
+fn unknown_position() -> Problem {
+    let problem = Problem::new(&errors::WRONG_STATE, resume::UNKNOWN_POSITION);
+    Problem { field: Some("Last-Event-ID".to_owned()), ..problem }
 }
 
 /// The last event id that a reconnecting client received.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rialto_core::id::{AgentId, EventId};
+use rialto_core::world::World;
 use rialto_engine::{Engine, Failure};
 use tokio::sync::{Notify, watch};
 
@@ -35,10 +36,15 @@ impl EventSource {
 
     /// The newest id.
     pub fn newest_id(self, engine: &Engine) -> u64 {
-        engine.with_world(|world| match self {
+        engine.with_world(|world| self.newest_id_in(world))
+    }
+
+    /// The newest id in a world.
+    pub fn newest_id_in(self, world: &World) -> u64 {
+        match self {
             Self::Inbox(agent) => world.inbox(agent).head,
             Self::History => world.next.event.0 - 1,
-        })
+        }
     }
 
     /// Where a stream begins by default.

@@ -1,6 +1,7 @@
 //! Operations for the operator. Every action is a command, so the history records it.
 
 pub mod agents;
+pub mod cluster;
 pub mod deliveries;
 pub mod jobs;
 pub mod keys;

@@ -301,3 +301,17 @@ async fn a_new_operator_key_works_beside_the_old_one_and_a_rotated_one_instead()
     let wrong = hub.post("/v1/operator/keys", &third, r#"{"retire_others":1}"#).await;
     wrong.is_problem(400, "malformed");
 }
+
+#[tokio::test]
+async fn a_hub_of_one_node_is_shown_as_a_writer() {
+    let hub = Hub::start().await;
+    let got = hub.get("/v1/operator/cluster", &hub.operator).await;
+    assert_eq!((got.status, got.body["role"].as_str()), (200, Some("writer")), "{}", got.text);
+    assert_eq!(got.body["node"], "0000000000000000");
+    let [node] = got.body["nodes"].as_array().expect("a list").as_slice() else {
+        panic!("{}", got.text)
+    };
+    assert_eq!((&node["node"], &node["role"]), (&got.body["node"], &got.body["role"]));
+    assert_eq!(node["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(node["seen_at"], "2026-02-11T12:00:00.000Z");
+}

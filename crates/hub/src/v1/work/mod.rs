@@ -98,9 +98,10 @@ pub async fn list_work(
     let at_most = wait::parse_wait(&query)?;
     let limit = query.integer("limit", 0..=LISTED_MAX)?.unwrap_or(LISTED_MAX) as usize;
     let known = parse_known(&query)?;
-    let asking = instances::parse_instance(&query)?
-        .map(|name| instances.begin_request(&context.engine, by.id, name));
-    let _asking = asking.transpose()?;
+    let _asking = match instances::parse_instance(&query)? {
+        Some(name) => Some(instances.begin_request(&context.engine, by.id, name).await?),
+        None => None,
+    };
     context.engine.record_seen(by.id);
     let look = || context.engine.with_world(|world| find_changes(world, by.id, &known, limit));
     let is_gone = || !context.engine.with_world(|world| is_registered(world, by.id));

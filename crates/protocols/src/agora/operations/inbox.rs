@@ -13,10 +13,12 @@ use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 use rialto_core::notice::Notice;
+use rialto_core::world::World;
 
 use super::{json_response, malformed, query};
 use crate::adapter::inbox_stream::{InboxEncoder, InboxStream, JobsById, StreamStart, load_jobs};
 use crate::adapter::request::BodyBytes;
+use crate::adapter::resume::{self, UNKNOWN_POSITION};
 use crate::adapter::shutdown::Shutdown;
 use crate::agora::ID;
 use crate::agora::auth::{InboxReader, InboxToken};
@@ -43,13 +45,16 @@ pub async fn open_inbox(
     stopping: Shutdown,
     headers: HeaderMap,
 ) -> HandlerResult {
-    let from = from(&headers).map_err(|failure| ErrorResponse::new(&context, failure))?;
-    let head = context.engine.with_world(|world| world.inbox(token.agent).head);
-    let from = match from {
+    let refuse = |failure| ErrorResponse::new(&context, failure);
+    let mut from = from(&headers).map_err(refuse)?;
+    if let StreamStart::Position(position) = from {
+        let reaches = |world: &World| world.inbox(token.agent).head >= position;
+        let reached = resume::has_position(&context.engine, reaches).await;
         // A position past the head belongs to another inbox; it is ignored.
-        StreamStart::Position(position) if position > head => StreamStart::Unacknowledged,
-        other => other,
-    };
+        if !reached.map_err(|_| refuse(unknown_position()))? {
+            from = StreamStart::Unacknowledged;
+        }
+    }
     let feed = InboxStream::new(context, token.agent, EventEncoder(token), from, stopping);
     let bytes = stream::unfold(feed, async |mut feed| {
         let next = feed.next().await?;
@@ -60,6 +65,12 @@ pub async fn open_inbox(
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(answer)
+}
+
+/// 409: no node of this hub has sent such an event.
+fn unknown_position() -> Failure {
+    let wrong = Failure::bad_field("/Last-Event-ID", UNKNOWN_POSITION);
+    Failure { http_status: 409, ..wrong }
 }
 
 /// The position to start at: after the reader's last event, or at the first unacknowledged

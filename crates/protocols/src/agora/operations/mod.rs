@@ -31,6 +31,7 @@ pub fn operations() -> Vec<Operation<AgoraContext>> {
     vec![
         get("", Public, show_hub)
             .summary("Show hub key and endpoints")
+            .as_is()
             .responds::<HubInfo>(200, "The hub"),
         post("", Signed, envelopes::post_envelope)
             .summary("Send a signed envelope")
@@ -46,6 +47,7 @@ pub fn operations() -> Vec<Operation<AgoraContext>> {
             .responds::<SignedEnvelope>(202, "The envelope is accepted"),
         get("/agents", Public, agents::list)
             .summary("List agents and their capabilities")
+            .as_is()
             .query::<AgentsQuery>()
             .responds::<DirectoryPage>(200, "A page of agents"),
         get("/agents/{id}", Public, agents::show)
@@ -61,7 +63,8 @@ pub fn operations() -> Vec<Operation<AgoraContext>> {
             .responds::<SignedEnvelope>(202, "The envelope is accepted"),
         get("/inbox", Inbox, inbox::open_inbox)
             .summary("Stream the events of the reader's inbox")
-            .streams::<StreamEvent>("Envelopes as they arrive"),
+            .streams::<StreamEvent>("Envelopes as they arrive")
+            .error(409),
         post("/inbox/ack", Inbox, inbox::ack)
             .summary("Acknowledge everything up to a position")
             .request::<Ack>(r#"{"up_to":42}"#)

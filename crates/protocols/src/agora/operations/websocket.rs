@@ -154,7 +154,9 @@ impl Connection {
         way: EnvelopeSource,
     ) -> Result<AcceptedEnvelope, EnvelopeError> {
         let counted = self.context.write_limiter.count_signature_check(self.peer);
-        counted.map_err(|error| EnvelopeError::from(errors::from_edge(error)))?;
+        let refuse = |error| EnvelopeError::from(errors::from_edge(error));
+        counted.map_err(refuse)?;
+        self.context.prepare_write().await.map_err(refuse)?;
         accept_envelope(&self.context, bytes, way).await
     }
 

@@ -93,6 +93,7 @@ pub fn operations() -> Vec<Operation<OpenclawContext>> {
             .responds::<Published>(201, "A new agent"),
         get("/agents", Public, agents::list)
             .summary("List agents and their capabilities")
+            .as_is()
             .query::<AgentsQuery>()
             .responds::<Page>(200, "A page of agents"),
         get("/agents/{agent_id}", Public, agents::show)
@@ -114,9 +115,11 @@ pub fn operations() -> Vec<Operation<OpenclawContext>> {
         get("/stream", AnyAgent, stream::open_stream)
             .summary("Stream the caller's events")
             .query::<StreamQuery>()
-            .streams::<AnyObject>("Messages for the caller, and updates of watched agents"),
+            .streams::<AnyObject>("Messages for the caller, and updates of watched agents")
+            .error(409),
         get("/health", Public, health)
             .summary("Check that the hub is up")
+            .as_is()
             .responds::<Health>(200, "The hub is up")
             .health_check(),
     ]

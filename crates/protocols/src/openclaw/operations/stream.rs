@@ -6,18 +6,20 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
 use rialto_core::id::AgentId;
+use rialto_core::world::World;
 use rialto_engine::WatchFilter;
 use rialto_engine::keys::{Key, parse_bearer};
 
 use super::{about, query};
 use crate::adapter::caller::KnownCaller;
+use crate::adapter::resume::{self, UNKNOWN_POSITION};
 use crate::adapter::shutdown::Shutdown;
 use crate::kit::last_event_id;
 use crate::openclaw::OpenclawContext;
 use crate::openclaw::auth::{calling_agent, listed_agent, read_uuid_param};
 use crate::openclaw::delivery::stream::{AgentStream, StreamReader, watched_agents};
 use crate::openclaw::errors::HandlerResult;
-use crate::openclaw::wire::error::Failure;
+use crate::openclaw::wire::error::{Code, Failure};
 use crate::openclaw::wire::stream::StreamPosition;
 
 /// The most agents that one stream may name.
@@ -38,6 +40,13 @@ pub async fn open_stream(
     let agent = agent.map_err(refuse)?;
     let watches = watch_filter(&context, agent, query.text("watch")).map_err(refuse)?;
     let from = start_position(&headers).map_err(refuse)?;
+    if let Some(StreamPosition { position, line }) = from {
+        let history = context.engine.subscribe_history();
+        let reaches =
+            |world: &World| world.inbox(agent).head >= position && *history.borrow() >= line;
+        let reached = resume::has_position(&context.engine, reaches).await;
+        reached.map_err(|_| refuse(Failure::new(Code::Conflict, UNKNOWN_POSITION)))?;
+    }
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let key = shown.and_then(parse_bearer).and_then(Key::parse).map(|key| key.hash());
     let reader = StreamReader { agent, key };

@@ -139,11 +139,13 @@ pub fn operations() -> Vec<Operation<RegistryContext>> {
             .at_root(),
         get("/discover", Public, discover::discover_by_query)
             .summary("Find agents by skill, reputation and cost")
+            .as_is()
             .query::<DiscoverMembers>()
             .responds::<DiscoveryAnswer>(200, "Agents, best first")
             .at_root(),
         post("/discover", Public, discover::discover_by_body)
             .summary("Find agents; the query is a JSON body")
+            .as_is()
             .request::<DiscoverMembers>(errors::DISCOVERY_EXAMPLE)
             .responds::<DiscoveryAnswer>(200, "Agents, best first")
             .at_root(),
@@ -225,6 +227,7 @@ pub fn operations() -> Vec<Operation<RegistryContext>> {
             .responds::<UnregisterAnswer>(200, "Unregistered"),
         get("/skills", Public, discover::skills)
             .summary("All skills on offer")
+            .as_is()
             .query::<SkillsQuery>()
             .responds::<SkillsAnswer>(200, "The names of skills")
             .at_root(),
@@ -254,6 +257,7 @@ pub fn operations() -> Vec<Operation<RegistryContext>> {
             .at_root(),
         get("/health", Public, discover::health)
             .summary("Health of the registry")
+            .as_is()
             .responds::<HealthAnswer>(200, "The hub accepts writes")
             .responds::<HealthAnswer>(503, "It does not")
             .health_check(),

@@ -123,6 +123,7 @@ mod tests {
             random: Arc::new(OsRandom),
             secret: HubSecret::from_bytes([7; 32]),
             markets: Default::default(),
+            cluster: None,
         };
         let engine = Engine::start(setup).expect("memory is there").engine;
         let egress = Egress::new(EgressSettings::default()).expect("the defaults work");

@@ -8,11 +8,13 @@ use futures_util::stream;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::id::AgentId;
+use rialto_core::world::World;
 
 use super::{read_address, read_query, success};
 use crate::adapter::caller::PresentedKey;
 use crate::adapter::inbox_stream::StreamStart;
 use crate::adapter::request::{BodyBytes, PathParam};
+use crate::adapter::resume;
 use crate::adapter::shutdown::Shutdown;
 use crate::kit::fields::{Fields, Malformed};
 use crate::kit::query::Query;
@@ -39,15 +41,19 @@ pub async fn open_inbox(
     let key = key.ok_or_else(|| error_response(&context, errors::unauthorized()))?;
     let query = read_query(&context, raw.as_deref())?;
     let from = from(&headers, &query).map_err(|bad| malformed_error(&context, bad))?;
-    let head = context.engine.with_world(|world| world.inbox(by.id).head);
     let from = match from {
-        // A reader that resumes from a position need not acknowledge it separately (R61).
-        StreamStart::Position(position) if position <= head => {
-            acked(&context, by, position).await?;
-            from
+        StreamStart::Position(position) => {
+            let reaches = |world: &World| world.inbox(by.id).head >= position;
+            let reached = resume::has_position(&context.engine, reaches).await;
+            if reached.map_err(|_| error_response(&context, errors::unknown_position()))? {
+                // A reader that resumes from a position need not acknowledge it separately (R61).
+                acked(&context, by, position).await?;
+                from
+            } else {
+                // A position beyond this inbox's head belongs to another inbox.
+                StreamStart::Unread
+            }
         }
-        // A position beyond this inbox's head belongs to another inbox.
-        StreamStart::Position(_) => StreamStart::Unread,
         other => other,
     };
     // Opening the inbox counts as activity, and the pings keep the agent online.

@@ -50,6 +50,7 @@ pub fn operations() -> Vec<Operation<RelayContext>> {
             .summary("The caller's inbox as a stream of events")
             .query::<InboxQuery>()
             .streams::<InboxEvent>("Messages as they come")
+            .error(409)
             .at_root(),
         post("/agent/inbox/ack", AnyAgent, inbox::ack)
             .summary("Acknowledge everything up to a position")
@@ -69,6 +70,7 @@ pub fn operations() -> Vec<Operation<RelayContext>> {
             .at_root(),
         get("/agents", Public, agents::list)
             .summary("All registered agents")
+            .as_is()
             .query::<AgentsQuery>()
             .responds::<Success<Vec<AgentRecord>>>(200, "A page of agents")
             .at_root(),
@@ -115,12 +117,14 @@ pub fn operations() -> Vec<Operation<RelayContext>> {
             .at_root(),
         get("/health", Public, health)
             .summary("Health of the hub")
+            .as_is()
             .responds::<Success<Health>>(200, "The hub accepts writes")
             .responds::<AnyOf<Success<Health>, ErrorBody>>(503, "It does not")
             .health_check()
             .at_root(),
         get("/.well-known/chorus.json", Public, well_known)
             .summary("Discovery document")
+            .as_is()
             .responds::<Document<'static>>(200, "The document")
             .at_root(),
         // Open to any caller, and every call creates a message, so it is limited by address.

@@ -200,6 +200,10 @@ impl V1 {
         self.get("/v1/operator/stats").await
     }
 
+    pub async fn cluster(&self) -> Reply<ClusterView> {
+        self.get("/v1/operator/cluster").await
+    }
+
     pub fn operator_jobs(&self, state: &str) -> Pages<JobView> {
         self.list("/v1/operator/jobs", vec![("state", Some(state.to_owned()))])
     }

@@ -306,6 +306,28 @@ pub struct NewSecret {
     pub others_until: Option<String>,
 }
 
+/// The nodes of a hub.
+#[derive(Deserialize)]
+pub struct ClusterView {
+    /// The node that answers.
+    pub node: String,
+    pub role: String,
+    pub epoch: u64,
+    pub seq: u64,
+    pub lag_ms: u64,
+    pub nodes: Vec<NodeView>,
+}
+
+#[derive(Deserialize)]
+pub struct NodeView {
+    pub node: String,
+    pub address: String,
+    pub role: String,
+    pub version: String,
+    pub applied: u64,
+    pub seen_at: String,
+}
+
 /// An agent as the operator sees it.
 #[derive(Deserialize)]
 pub struct OperatorAgentView {

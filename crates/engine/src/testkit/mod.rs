@@ -1,4 +1,8 @@
-//! For tests: clocks that are moved by hand, ids from a seed, engines in memory.
+//! For tests: clocks that are moved by hand, ids from a seed, engines in memory, real databases.
+
+#[cfg(unix)]
+pub mod postgres;
+mod skip;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -12,6 +16,8 @@ use crate::random::RandomSource;
 use crate::run::{Engine, EngineParts, RunningEngine};
 use crate::secret::HubSecret;
 use crate::store::{Store, StoreError};
+
+pub use skip::skip_test;
 
 /// A clock that moves only by hand.
 #[derive(Debug)]
@@ -45,6 +51,10 @@ impl Clock for ManualClock {
 
     fn advance_to(&self, context: Timestamp) {
         self.hub.fetch_max(context.0, Ordering::SeqCst);
+    }
+
+    fn set_to(&self, now: Timestamp) {
+        self.hub.store(now.0, Ordering::SeqCst);
     }
 
     fn wall_time(&self) -> Timestamp {
@@ -99,5 +109,6 @@ pub fn start_engine_with(
 ) -> Result<RunningEngine, StoreError> {
     let secret = HubSecret::from_bytes([7; 32]);
     let ids = SeededRandom::new(1);
-    Engine::start(EngineParts { store, rules, clock, random: ids, secret, markets })
+    let cluster = None;
+    Engine::start(EngineParts { store, rules, clock, random: ids, secret, markets, cluster })
 }

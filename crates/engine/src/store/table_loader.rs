@@ -9,13 +9,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Rows};
 use serde::de::DeserializeOwned;
 
-use super::row::{column_error, decode_row, row_parts};
-use super::store_error;
-use crate::store::StoreError;
+use super::StoreError;
+use super::row::{RowId, decode_row};
 
 /// Rows of one slice.
 const SLICE_ROWS: usize = 512;
@@ -26,7 +23,7 @@ const DECODERS_MAX: usize = 8;
 
 /// Rows as they are stored.
 #[derive(Default)]
-struct Slice {
+pub struct Slice {
     bodies: String,
     rows: Vec<StoredRow>,
 }
@@ -38,18 +35,16 @@ struct StoredRow {
     crc: Option<i64>,
 }
 
-/// All rows of a table whose keys are ids, in their order, each as `convert` makes it. The first
-/// row that is not as it was written is an error.
+/// All rows of a table whose keys are ids, in the order in which `next_slice` returns them, each as
+/// `convert` makes it. `next_slice` also returns whether more may follow. The first row that is not
+/// as it was written is an error.
 pub fn load_table<R: DeserializeOwned, T: Send>(
-    db: &Connection,
     table: &'static str,
     convert: impl Fn(R) -> T + Sync,
+    mut next_slice: impl FnMut() -> Result<(Slice, bool), StoreError>,
 ) -> Result<Vec<T>, StoreError> {
-    let sql = format!("SELECT id, body, crc FROM {table} ORDER BY id");
-    let mut statement = db.prepare_cached(&sql).map_err(store_error)?;
-    let mut rows = statement.query([]).map_err(store_error)?;
     let decode = |slice: &Slice| slice.decode(table, &convert);
-    let (first, has_more) = read_slice(&mut rows, table)?;
+    let (first, has_more) = next_slice()?;
     if !has_more {
         return decode(&first);
     }
@@ -61,7 +56,7 @@ pub fn load_table<R: DeserializeOwned, T: Send>(
         let decoders: Vec<_> = (0..decoders)
             .map(|_| scope.spawn(|| decode_slices(&receiver, &failed_at, &decode)))
             .collect();
-        let read = send_slices(sender, first, &failed_at, || read_slice(&mut rows, table));
+        let read = send_slices(sender, first, &failed_at, next_slice);
         let parts = decoders.into_iter().flat_map(|one| match one.join() {
             Ok(parts) => parts,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -117,20 +112,16 @@ fn decode_slices<T>(
     }
 }
 
-/// The next rows, and whether more may follow.
-fn read_slice(rows: &mut Rows<'_>, table: &str) -> Result<(Slice, bool), StoreError> {
-    let mut slice = Slice::default();
-    while slice.rows.len() < SLICE_ROWS && slice.bodies.len() < SLICE_BYTES {
-        let Some(row) = rows.next().map_err(store_error)? else { return Ok((slice, false)) };
-        let (key, body, crc) = row_parts(table, row)?;
-        let key = key.as_i64().map_err(column_error)?;
-        slice.bodies.push_str(body);
-        slice.rows.push(StoredRow { key, end: slice.bodies.len(), crc });
-    }
-    Ok((slice, true))
-}
-
 impl Slice {
+    pub fn is_full(&self) -> bool {
+        self.rows.len() >= SLICE_ROWS || self.bodies.len() >= SLICE_BYTES
+    }
+
+    pub fn push(&mut self, key: i64, body: &str, crc: Option<i64>) {
+        self.bodies.push_str(body);
+        self.rows.push(StoredRow { key, end: self.bodies.len(), crc });
+    }
+
     fn decode<R: DeserializeOwned, T>(
         &self,
         table: &str,
@@ -141,7 +132,7 @@ impl Slice {
         for row in &self.rows {
             let body = &self.bodies[start..row.end];
             start = row.end;
-            decoded.push(convert(decode_row(table, ValueRef::Integer(row.key), body, row.crc)?));
+            decoded.push(convert(decode_row(table, RowId::Number(row.key), body, row.crc)?));
         }
         Ok(decoded)
     }

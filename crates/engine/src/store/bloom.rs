@@ -9,12 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 use rialto_core::alias::Digest;
-use rusqlite::Connection;
 
-use super::checkpoint::SharedRows;
-use super::claims::fill_filter;
-use super::io_error;
-use crate::store::StoreError;
+use super::StoreError;
 
 /// Claims that fit the first layer: 1 MiB.
 const LAYER_MIN: usize = 1 << 19;
@@ -96,10 +92,10 @@ fn block_and_bits(digest: Digest) -> (usize, Block) {
     (number(first) as usize, marks)
 }
 
-// Loads the claim index into its Bloom filter, on a thread of its own.
+// Loads the digests of a table into the filter, on a thread of its own.
 //
-// A large index takes seconds. Until it is loaded, or if it cannot be, every lookup goes to the
-// index itself, so nothing waits for it.
+// A large table takes seconds. Until it is loaded, or if it cannot be, every lookup goes to the
+// table itself, so nothing waits for it.
 
 /// The loading thread; it ends when it is done or when the store is closed.
 pub struct FilterLoader {
@@ -108,23 +104,27 @@ pub struct FilterLoader {
 }
 
 impl FilterLoader {
-    pub fn start(db: Connection, shared: Arc<SharedRows>) -> Result<Self, StoreError> {
+    /// Starts the thread. `load_part` returns whether more parts follow.
+    pub fn start(
+        mut load_part: impl FnMut() -> Result<bool, StoreError> + Send + 'static,
+    ) -> Result<Self, StoreError> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let work = move || {
-            let mut after = None;
             while !stopped.load(Ordering::Relaxed) {
-                let _pass = shared.gate.enter();
-                match fill_filter(&db, &shared.claims, after) {
-                    Ok(Some(last)) => after = Some(last),
-                    Ok(None) => return,
+                match load_part() {
+                    Ok(true) => {}
+                    Ok(false) => return,
                     Err(error) => {
                         return tracing::warn!(%error, "claim filter could not be loaded; lookups use the index");
                     }
                 }
             }
         };
-        let thread = Builder::new().name("sieve".to_owned()).spawn(work).map_err(io_error)?;
+        let thread = Builder::new()
+            .name("claim-filter".to_owned())
+            .spawn(work)
+            .map_err(|error| StoreError::Failed(error.to_string()))?;
         Ok(Self { stop, thread: Some(thread) })
     }
 }
