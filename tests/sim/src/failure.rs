@@ -8,13 +8,12 @@ use std::sync::{Arc, Once};
 use tokio::runtime::Runtime;
 
 use crate::dice::mix;
-use crate::life::Life;
-use crate::run::runtime;
+use crate::run::{Simulation, runtime};
 
 /// Repeats at most while looking for a shorter failure.
 const TRIES_MAX: usize = 600;
 /// Steps printed at most.
-const TOLD_MAX: usize = 30;
+const TOLD_MAX: usize = 60;
 
 /// What failed, and the shortest sequence of steps found that leads there.
 #[derive(Clone, Debug)]
@@ -25,6 +24,8 @@ pub struct Failed {
     pub steps: u64,
     pub left: Vec<u64>,
     pub told: Vec<String>,
+    /// The options on the command line that repeat it.
+    pub flags: String,
 }
 
 thread_local! {
@@ -50,26 +51,36 @@ pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
 
 impl Failed {
     /// Looks for the shortest sequence of steps with the same failure.
-    pub fn found(seed: u64, steps: u64, audited: bool, why: String) -> Self {
+    pub fn found<S: Simulation>(
+        seed: u64,
+        options: S::Options,
+        steps: u64,
+        audited: bool,
+        why: String,
+    ) -> Self {
+        let again = |left: &[u64], audited, runtime: &Arc<Runtime>, told| {
+            again::<S>(seed, options, left, audited, runtime, told)
+        };
         let runtime = runtime();
         let place = place_of(&why);
         // The audit runs only if nothing else shows the failure.
         let all: Vec<u64> = (1..=steps).collect();
-        let audited = audited && again(seed, &all, false, &runtime, None).is_ok();
+        let audited = audited && again(&all, false, &runtime, None).is_ok();
         let fails = |left: &[u64]| {
-            let said = again(seed, left, audited, &runtime, None).err();
+            let said = again(left, audited, &runtime, None).err();
             said.is_some_and(|said| place_of(&said) == place)
         };
         let left = shortest(all, fails);
         let mut told = Vec::new();
-        let why = again(seed, &left, audited, &runtime, Some(&mut told)).err().unwrap_or(why);
-        Self { seed, why, steps, left, told }
+        let why = again(&left, audited, &runtime, Some(&mut told)).err().unwrap_or(why);
+        Self { seed, why, steps, left, told, flags: S::flags(options) }
     }
 }
 
 /// Runs some of the steps of a life.
-fn again(
+fn again<S: Simulation>(
     seed: u64,
+    options: S::Options,
     steps: &[u64],
     audited: bool,
     runtime: &Arc<Runtime>,
@@ -78,13 +89,13 @@ fn again(
     let mut heard = Vec::new();
     let listens = told.is_some();
     let lived = caught(|| {
-        let mut life = Life::begin(seed, runtime.clone());
-        life.told = listens.then(Vec::new);
+        let mut life = S::begin(seed, options, runtime.clone());
+        *life.told() = listens.then(Vec::new);
         let lived = catch_unwind(AssertUnwindSafe(|| {
             steps.iter().for_each(|step| life.step(mix(seed, *step)));
             life.end_well(audited);
         }));
-        heard = life.told.take().unwrap_or_default();
+        heard = life.told().take().unwrap_or_default();
         if let Err(panic) = lived {
             std::panic::resume_unwind(panic);
         }
@@ -129,7 +140,7 @@ impl fmt::Display for Failed {
         for line in &self.told[skipped..] {
             writeln!(f, "  {line}")?;
         }
-        writeln!(f, "again: cargo xtask sim --life {}", self.seed)
+        writeln!(f, "again: cargo xtask sim{} --life {}", self.flags, self.seed)
     }
 }
 

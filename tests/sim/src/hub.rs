@@ -421,6 +421,7 @@ fn is_heard(outcome: &Outcome, due: Option<&Due>, end: End) {
 fn start(store: &SimStore, clock: &Arc<ManualClock>, rules: Rules) -> (Engine, ManualLane) {
     let (store, clock) = (Box::new(store.clone()), clock.clone());
     let (ids, secret) = (SeededRandom::new(1), HubSecret::from_bytes([7; 32]));
-    let setup = EngineParts { store, rules, clock, random: ids, secret, markets: markets() };
+    let setup =
+        EngineParts { store, rules, clock, random: ids, secret, markets: markets(), cluster: None };
     ManualLane::start(setup).expect("what was written can be started from")
 }

@@ -6,9 +6,12 @@
 //! crashes, and what is late, lost, duplicated or false. Beside it runs a model, one command at a
 //! time, on which every invariant is checked after every command. What the engine answers, writes
 //! and shows must be the same.
+//!
+//! `cluster` does the same for two to four nodes over one log.
 
 pub mod ask;
 pub mod cast;
+pub mod cluster;
 pub mod dice;
 pub mod failure;
 pub mod hub;

@@ -24,10 +24,11 @@ use crate::log::Log;
 use crate::net::Net;
 use crate::orders;
 use crate::rest;
+use crate::run::Simulation;
 use crate::store::WrittenPart;
 
 /// When every life starts.
-const DAWN: Timestamp = Timestamp(1_000_000_000);
+pub const DAWN: Timestamp = Timestamp(1_000_000_000);
 /// Bytes printed of one command or answer.
 const TOLD_MAX: usize = 220;
 /// Requests without a reply that are still to be repeated.
@@ -44,13 +45,16 @@ pub struct Life {
     unheard: Vec<Ask>,
     /// The current step.
     number: u64,
-    /// A readable record of what was done, if one is wanted.
-    pub told: Option<Vec<String>>,
+    told: Option<Vec<String>>,
 }
 
-impl Life {
+impl Simulation for Life {
+    type Options = ();
+
+    const AS_A_RULE: u64 = 500;
+
     /// A hub with all its agents.
-    pub fn begin(seed: u64, runtime: Arc<Runtime>) -> Self {
+    fn begin(seed: u64, (): (), runtime: Arc<Runtime>) -> Self {
         let mut dice = Dice::new(mix(seed, u64::MAX));
         let hub = Hub::new(rules(&mut dice), DAWN, runtime);
         let (net, log) = (Net::default(), Log::default());
@@ -60,8 +64,7 @@ impl Life {
         life
     }
 
-    /// Runs the step of this number.
-    pub fn step(&mut self, number: u64) {
+    fn step(&mut self, number: u64) {
         self.number = number;
         let dice = &mut Dice::new(number);
         if dice.chance(50) {
@@ -83,6 +86,29 @@ impl Life {
         }
     }
 
+    fn end_well(&mut self, audited: bool) {
+        rest::comes_to_rest(&mut self.hub, &mut self.log);
+        self.net.heal(&self.hub);
+        rest::everything_is_kept(&mut self.hub);
+        if audited {
+            rest::audit_is_clean(&self.hub.model);
+        }
+    }
+
+    fn log(&self) -> &Log {
+        &self.log
+    }
+
+    fn told(&mut self) -> &mut Option<Vec<String>> {
+        &mut self.told
+    }
+
+    fn flags((): ()) -> String {
+        String::new()
+    }
+}
+
+impl Life {
     /// A few commands at once, mostly of different agents, and sometimes a few more while the hub
     /// still writes those.
     fn orders(&mut self, dice: &mut Dice) {
@@ -145,8 +171,8 @@ impl Life {
     }
 
     fn pushing(&mut self, dice: &mut Dice) {
-        self.net.push(dice, &self.hub);
         let now = self.hub.now();
+        self.net.push(dice, self.hub.world(), now);
         let mut asks: Vec<Ask> = Vec::new();
         for _ in 0..=dice.roll(3) {
             asks.extend(self.net.pushed(dice, &self.hub.model.scene, now).map(Ask::from));
@@ -246,16 +272,6 @@ impl Life {
             told.push(words());
         }
     }
-
-    /// No agent acts any more: all jobs end, and the final state is checked.
-    pub fn end_well(&mut self, audited: bool) {
-        rest::comes_to_rest(&mut self.hub, &mut self.log);
-        self.net.heal(&self.hub);
-        rest::everything_is_kept(&mut self.hub);
-        if audited {
-            rest::audit_is_clean(&self.hub);
-        }
-    }
 }
 
 /// A few commands, some of them repeats of those that never got a reply.
@@ -328,7 +344,7 @@ fn words(asks: &[Ask]) -> String {
 }
 
 /// Limits low enough that each one is reached now and then.
-fn rules(dice: &mut Dice) -> Rules {
+pub fn rules(dice: &mut Dice) -> Rules {
     Rules {
         welcome_grant: Credits::from_micros(dice.of([0, 3_000_000, 10_000_000])),
         inbox_messages_max: dice.of([0, 4, 12]),
@@ -357,7 +373,7 @@ fn rules(dice: &mut Dice) -> Rules {
     }
 }
 
-fn shortened(what: &impl std::fmt::Debug) -> String {
+pub fn shortened(what: &impl std::fmt::Debug) -> String {
     let mut text = format!("{what:?}");
     if text.len() > TOLD_MAX {
         let mut at = TOLD_MAX;

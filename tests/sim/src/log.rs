@@ -119,7 +119,7 @@ impl Log {
     }
 
     /// Everything that was written, by what identifies it.
-    fn written(&mut self, changes: &Changes) {
+    pub fn written(&mut self, changes: &Changes) {
         let hash = &mut self.hash;
         write!(hash, "{:?}", changes.next).expect("hashing cannot fail");
         for job in changes.jobs.values() {

@@ -20,6 +20,9 @@ use rialto_core::testkit::invariants::PaymentProtocol;
 use rialto_core::testkit::market::PlainRecorder;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::{Rules, World};
+use rialto_core::{decide, missing_rows};
+use rialto_engine::DecidedCommand;
+use rialto_engine::store::log::LoggedBatch;
 
 use crate::ask::{Ask, Due};
 use crate::cast::{CLARA, REGISTRY};
@@ -36,6 +39,8 @@ const PAUSE: Millis = Millis::seconds(1);
 const FORGOTTEN_A_BATCH: usize = 2_048;
 /// Agents seen again within this time are not recorded, defined again here on purpose.
 const SIGNS_TOGETHER: Millis = Millis(100);
+/// More rounds than any chain of references has.
+const LOAD_ROUNDS: usize = 4;
 
 /// How far the inboxes of agents were presented.
 pub type Presented = BTreeMap<AgentId, u64>;
@@ -56,6 +61,13 @@ impl Expected {
     pub fn decided(&self) -> u64 {
         self.fired + self.handed + self.due.len() as u64
     }
+}
+
+/// What the model says of one command that a lane has decided.
+pub struct ModelDecision {
+    /// `None` for what no caller asked for.
+    pub due: Option<Due>,
+    pub has_effect: bool,
 }
 
 /// What the hub must do.
@@ -224,12 +236,76 @@ impl Model {
         due
     }
 
+    /// The required result of a batch of a cluster, whose writer decided these commands.
+    pub fn decide_again(
+        &mut self,
+        commands: &[DecidedCommand],
+        last_seen: &[(AgentId, Timestamp)],
+        now: Timestamp,
+    ) -> (Expected, Vec<ModelDecision>) {
+        self.signs.extend(last_seen.iter().copied());
+        self.begin(now);
+        let (mut expected, mut all) = (Expected::default(), Vec::new());
+        for DecidedCommand { envelope, asked_by, .. } in commands {
+            let mut one = Expected::default();
+            let due = match (asked_by, &envelope.command) {
+                (Some(_), _) => Some(self.one(&Ask(envelope.clone()), now, &mut one)),
+                (None, Command::FireTimer(timer)) => {
+                    let is_due = self.scene.world.due_timers(now).any(|due| due == *timer);
+                    assert!(is_due, "{timer:?} fired too early");
+                    let fired = self.decided(envelope.clone()).expect("timers are never refused");
+                    one.changes = fired.0;
+                    expected.fired += 1;
+                    None
+                }
+                (None, _) => {
+                    let decided = self.decided(envelope.clone());
+                    one.changes = decided.map(|(changes, _)| changes).unwrap_or_default();
+                    expected.handed += 1;
+                    None
+                }
+            };
+            all.push(ModelDecision { due, has_effect: one.changes.row_count() > 0 });
+            expected.changes.merge(one.changes);
+        }
+        expected.forgotten = self.scene.world.expired_rows(now, FORGOTTEN_A_BATCH);
+        self.scene.world.remove_expired(&expected.forgotten);
+        self.scene.world.expire_online(now);
+        // Every batch of a cluster says when it was decided.
+        expected.changes.next = Some(self.scene.world.advance_time(now));
+        (expected, all)
+    }
+
+    /// The required result of a command that changes nothing. `world` is a copy of the model's.
+    pub fn decide_apart(&self, world: &mut World, envelope: &Envelope, now: Timestamp) -> Due {
+        let once = envelope.idempotency;
+        if let Some(due) = once.and_then(|once| self.memory.due(once, now)) {
+            return due;
+        }
+        let room = once.map_or(Ok(()), |once| check_capacity(world, once.principal));
+        if let Err(refusal) = room {
+            return Due::Refused(refusal);
+        }
+        for _ in 0..LOAD_ROUNDS {
+            for need in missing_rows(world, envelope) {
+                self.scene.store.load_row(world, need);
+            }
+        }
+        match decide(world, envelope.clone(), now) {
+            Ok((changes, answer)) => {
+                assert_eq!(changes.row_count(), 0, "an effect without a record: {envelope:?}");
+                Due::Now(answer)
+            }
+            Err(refusal) => Due::Refused(refusal),
+        }
+    }
+
     /// The hub was restarted from these tables and batches. Returns the world it had before.
     pub fn reborn(&mut self, read: &Reopened, now: Timestamp) -> World {
         let mut world = World::new(self.scene.world.rules);
         world.markets = markets();
         world.restore(&read.tables);
-        for batch in &read.tail {
+        for LoggedBatch { batch, .. } in &read.tail {
             world.replay(&batch.changes, &batch.expired);
         }
         world.expire_online(now);

@@ -12,6 +12,7 @@ use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::notice::{Delivery, Notice, NoticeKind};
 use rialto_core::testkit::TestHub;
 use rialto_core::time::Timestamp;
+use rialto_core::world::World;
 use rialto_engine::InboxSubscription;
 use rialto_engine::delivery::retry;
 
@@ -155,13 +156,9 @@ impl Net {
     }
 
     /// Attempts start for due deliveries.
-    pub fn push(&mut self, dice: &mut Dice, hub: &Hub) {
-        let due: Vec<Delivery> = hub
-            .world()
-            .deliveries_due(hub.now())
-            .take(4)
-            .map(|push| Delivery::clone(push))
-            .collect();
+    pub fn push(&mut self, dice: &mut Dice, world: &World, now: Timestamp) {
+        let due = world.deliveries_due(now).take(4);
+        let due: Vec<Delivery> = due.map(|push| Delivery::clone(push)).collect();
         for push in due {
             let told = self.pushed.entry(push.notice).or_insert_with(|| push.kind.clone());
             assert_eq!(*told, push.kind, "two attempts have different contents");
@@ -231,7 +228,7 @@ impl Net {
 }
 
 /// Checks that a page starts where it should, has no gap, and is as long as it can be.
-fn is_the_next(page: &[Notice], after: u64, limit: usize, head: u64) {
+pub fn is_the_next(page: &[Notice], after: u64, limit: usize, head: u64) {
     let there = head.saturating_sub(after).min(limit as u64);
     assert_eq!(page.len() as u64, there, "a page after {after} of {head}");
     for (at, notice) in (after + 1..).zip(page) {

@@ -10,6 +10,7 @@ use rialto_engine::store::{Row, RowKey, Store};
 use crate::ask::Ask;
 use crate::hub::{End, Hub};
 use crate::log::Log;
+use crate::model::Model;
 
 /// More timers than any hub has left when no agent acts any more.
 const MOMENTS_MAX: usize = 20_000;
@@ -80,10 +81,10 @@ pub fn everything_is_kept(hub: &mut Hub) {
 }
 
 /// The whole life, written to a real file, is audited without a breach.
-pub fn audit_is_clean(hub: &Hub) {
+pub fn audit_is_clean(model: &Model) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let mut store = SqliteStore::open(dir.path()).expect("no other process has it open");
-    store.commit(&hub.model.scene.store.rows, &ExpiredRows::default()).expect("there is space");
+    store.commit(&model.scene.store.rows, &ExpiredRows::default()).expect("there is space");
     drop(store);
     let report = audit_dir(dir.path()).expect("the file can be read");
     let breaches: Vec<_> = report.checks.iter().flat_map(|check| &check.breaches).collect();

@@ -9,14 +9,37 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::dice::mix;
 use crate::failure::{self, Failed};
-use crate::life::Life;
 use crate::log::{Census, Hash, Log};
 
-/// Commands decided in one life: the minimum, and the usual number.
+/// Commands decided in one life before it comes to its end.
 pub const A_LIFE: u64 = 500;
-const AS_A_RULE: u64 = 500;
 /// One in this many lives is written to a file and audited.
 const AUDITED: u64 = 64;
+
+/// A simulated life, which follows from a seed and the numbers of its steps.
+pub trait Simulation: Sized {
+    /// What it is besides its seed.
+    type Options: Copy + Sync;
+
+    /// Commands decided in a whole life, as a rule and not less.
+    const AS_A_RULE: u64;
+
+    fn begin(seed: u64, options: Self::Options, runtime: Arc<Runtime>) -> Self;
+
+    /// Runs the step of this number.
+    fn step(&mut self, number: u64);
+
+    /// No agent acts any more, and the final state is checked.
+    fn end_well(&mut self, audited: bool);
+
+    fn log(&self) -> &Log;
+
+    /// A readable record of what was done, if one is wanted.
+    fn told(&mut self) -> &mut Option<Vec<String>>;
+
+    /// The options on the command line.
+    fn flags(options: Self::Options) -> String;
+}
 
 /// What to run.
 #[derive(Clone, Copy, Debug)]
@@ -45,9 +68,9 @@ pub fn seed_of(run: u64, life: u64) -> u64 {
 }
 
 /// Runs all lives, or until one fails.
-pub fn run(plan: Plan) -> Report {
+pub fn run<S: Simulation>(plan: Plan, options: S::Options) -> Report {
     let started = Instant::now();
-    let lives = plan.ops.div_ceil(AS_A_RULE);
+    let lives = plan.ops.div_ceil(S::AS_A_RULE);
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let logs = Mutex::new(vec![Log::default(); lives as usize]);
     let failed = Mutex::new(None);
@@ -61,7 +84,7 @@ pub fn run(plan: Plan) -> Report {
                         return;
                     }
                     let seed = seed_of(plan.seed, life);
-                    match whole(seed, life.is_multiple_of(AUDITED), &runtime) {
+                    match whole::<S>(seed, options, life.is_multiple_of(AUDITED), &runtime) {
                         Ok(log) => logs.lock()[life as usize] = log,
                         Err(why) => {
                             stop.store(true, Ordering::Relaxed);
@@ -89,23 +112,60 @@ pub fn runtime() -> Arc<Runtime> {
 }
 
 /// Runs one life by its own seed; returns its failure, if any.
-pub fn one(seed: u64) -> Option<Failed> {
-    whole(seed, true, &runtime()).err()
+pub fn one<S: Simulation>(seed: u64, options: S::Options) -> Option<Failed> {
+    whole::<S>(seed, options, true, &runtime()).err()
+}
+
+/// Runs lives until one fails, and returns the operations until then and the failure. `None` if so
+/// many operations were not enough.
+pub fn first_failure<S: Simulation>(
+    run: u64,
+    options: S::Options,
+    ops: u64,
+) -> Option<(u64, String)> {
+    let (runtime, mut decided) = (runtime(), 0);
+    for life in 0.. {
+        let seed = seed_of(run, life);
+        let mut lived = 0;
+        let ended = failure::caught(|| {
+            let mut life = S::begin(seed, options, runtime.clone());
+            for step in 1.. {
+                lived = life.log().decided;
+                if lived >= A_LIFE {
+                    break;
+                }
+                life.step(mix(seed, step));
+            }
+            life.end_well(false);
+        });
+        decided += lived;
+        match ended {
+            Err(why) => return Some((decided, why)),
+            Ok(()) if decided >= ops => return None,
+            Ok(()) => {}
+        }
+    }
+    None
 }
 
 /// Runs one life from beginning to end.
-fn whole(seed: u64, audited: bool, runtime: &Arc<Runtime>) -> Result<Log, Failed> {
+fn whole<S: Simulation>(
+    seed: u64,
+    options: S::Options,
+    audited: bool,
+    runtime: &Arc<Runtime>,
+) -> Result<Log, Failed> {
     let mut steps = 0;
     let lived = failure::caught(|| {
-        let mut life = Life::begin(seed, runtime.clone());
-        while life.log.decided < A_LIFE {
+        let mut life = S::begin(seed, options, runtime.clone());
+        while life.log().decided < A_LIFE {
             steps += 1;
             life.step(mix(seed, steps));
         }
         life.end_well(audited);
-        life.log
+        life.log().clone()
     });
-    lived.map_err(|why| Failed::found(seed, steps, audited, why))
+    lived.map_err(|why| Failed::found::<S>(seed, options, steps, audited, why))
 }
 
 impl std::fmt::Display for Report {

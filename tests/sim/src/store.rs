@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rialto_core::alias::Digest;
-use rialto_core::changes::{Changes, ExpiredRows};
+use rialto_core::changes::{Batch, Changes, ExpiredRows};
 use rialto_engine::store::log::record::{RecordHeader, chain_after, encode_record, find_records};
 use rialto_engine::store::log::{LogId, LoggedBatch, Place};
 use rialto_engine::store::memory::MemoryStore;
@@ -173,14 +173,14 @@ struct Disk {
 }
 
 impl Disk {
-    fn append(&mut self, batch: &Changes, expired: &ExpiredRows) -> Result<Place, StoreError> {
+    fn append(&mut self, batch: &Batch) -> Result<Place, StoreError> {
         let fault = self.faults.pop_front().unwrap_or_default();
         let (checkpointed, log) = (self.place.number, &mut self.log);
         let header = RecordHeader { log: LOG, before: log.place, epoch: 0 };
-        let place = encode_record(header, batch, expired, &mut log.buffer)?;
+        let place = encode_record(header, batch, &mut log.buffer)?;
         self.appended += 1;
         if self.appended.is_multiple_of(DECODED) {
-            is_read_as_written(&log.buffer, log.place, batch, expired);
+            is_read_as_written(&log.buffer, log.place, batch);
         }
         let bytes = log.buffer.len();
         let kept = match fault {
@@ -193,7 +193,7 @@ impl Disk {
             WrittenPart::Part => log.write(bytes - PAGE_BYTES / 2, checkpointed),
             WrittenPart::Whole => log.write(bytes, checkpointed),
         }
-        let (batch, expired) = (batch.clone(), expired.clone());
+        let (batch, expired) = (batch.changes.clone(), batch.expired.clone());
         let written = (kept == WrittenPart::Whole).then_some(Written { batch, expired });
         self.appends.push_back(Append { written, has_failed: fault != Fault::None });
         match fault {
@@ -217,8 +217,8 @@ impl Disk {
         let tail = self.log.reopen(self.place);
         self.unwritten = UnwrittenRows::default();
         self.unwritten.active.place = self.place;
-        for batch in &tail {
-            self.unwritten.active.add(Some(batch.place), &batch.changes, &batch.expired);
+        for LoggedBatch { place, batch, .. } in &tail {
+            self.unwritten.active.add(Some(*place), &batch.changes, &batch.expired);
         }
         self.faults.clear();
         self.appends.clear();
@@ -227,7 +227,7 @@ impl Disk {
 
     /// Begins a checkpoint, or ends the one that has begun.
     fn checkpoint(&mut self) {
-        let Some(generation) = self.unwritten.writing.take() else {
+        let Some(generation) = self.unwritten.frozen.pop_front() else {
             self.unwritten.freeze();
             return;
         };
@@ -252,7 +252,7 @@ impl Disk {
         let newest = |rows: &Generation| {
             rows.changes.claims.iter().rev().find(|claim| claim.digest == digest).copied()
         };
-        let older = || self.unwritten.writing.as_ref().and_then(|rows| newest(rows));
+        let older = || self.unwritten.frozen.iter().rev().find_map(|rows| newest(rows));
         newest(&self.unwritten.active).or_else(older).map(Row::Claim)
     }
 }
@@ -333,16 +333,16 @@ impl Reader for SimStore {
 struct SimLog(SimStore);
 
 impl BatchLog for SimLog {
-    fn append(&mut self, changes: &Changes, expired: &ExpiredRows) -> Result<Place, StoreError> {
-        self.0.0.lock().append(changes, expired)
+    fn append(&mut self, batch: &Batch) -> Result<Place, StoreError> {
+        self.0.0.lock().append(batch)
     }
 }
 
 /// Panics unless the record is found after that place and decodes to the batch.
-fn is_read_as_written(record: &[u8], before: Place, batch: &Changes, expired: &ExpiredRows) {
+fn is_read_as_written(record: &[u8], before: Place, batch: &Batch) {
     let read = chain_after(before, find_records(LOG, record)).expect("it continues the chain");
     let [read] = &read[..] else { panic!("one record was written, and {} found", read.len()) };
-    assert_eq!((&read.changes, &read.expired), (batch, expired), "a batch changed in the log");
+    assert_eq!(&read.batch, batch, "a batch changed in the log");
 }
 
 fn reread_rows(rows: &mut Changes) {
