@@ -8,6 +8,8 @@ mod canary;
 mod clara;
 mod cli;
 mod cli_jobs;
+#[cfg(target_os = "linux")]
+mod cluster;
 mod crash;
 mod crossing;
 mod demo;

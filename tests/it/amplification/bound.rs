@@ -242,6 +242,7 @@ pub const ROUTES: &[(&str, Bound)] = &[
     ("GET /v1/operator/pushes", LIST),
     ("POST /v1/operator/pushes/{id}/retry", CHANGE),
     ("GET /v1/operator/stats", READ),
+    ("GET /v1/operator/cluster", READ),
 
     ("GET /livez", READ),
     ("GET /readyz", READ),

@@ -410,6 +410,7 @@ pub const TABLE: &[Row] = &[
     get("GET /v1/operator/pushes", OPERATOR),
     send("POST /v1/operator/pushes/{id}/retry", nothing, OPERATOR),
     get("GET /v1/operator/stats", OPERATOR),
+    get("GET /v1/operator/cluster", OPERATOR),
     get("GET /v1/operator/jobs", OPERATOR),
     get("GET /v1/operator/agents", OPERATOR),
     send("POST /v1/operator/agents/{id}/suspend", nothing, OPERATOR),

@@ -35,6 +35,10 @@ impl Wallet {
         Self { key: SecretKey::from_seed(&[number; 32]) }
     }
 
+    pub fn from_key(key: SecretKey) -> Self {
+        Self { key }
+    }
+
     pub fn address(&self) -> String {
         let item = self.item(&[], b"");
         Item::read(&item).expect("an item").signer_address()

@@ -2,6 +2,7 @@
 //! the next start finds nothing or something complete (G1, G2).
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -17,6 +18,22 @@ const SECRET: &str = "hub.key";
 /// The minimum number of boundaries in a first start.
 const BOUNDARIES_MIN: usize = 20;
 
+/// Longer than an idle hub waits before it writes its tables.
+const QUIET: Duration = Duration::from_millis(1_500);
+
+/// Waits until a hub has also done what it does after it has started: nothing changes on disk any
+/// more, or the fault has happened.
+fn wait_until_quiet(room: &DataDir) {
+    let mut before = room.boundaries().len();
+    while Fate::of(room) == Fate::Missed {
+        std::thread::sleep(QUIET);
+        let now = room.boundaries().len();
+        if std::mem::replace(&mut before, now) == now {
+            return;
+        }
+    }
+}
+
 /// Every change on disk in a first start.
 fn boundaries() -> &'static [Boundary] {
     static BOUNDARIES: OnceLock<Vec<Boundary>> = OnceLock::new();
@@ -24,6 +41,7 @@ fn boundaries() -> &'static [Boundary] {
         let room = DataDir::empty();
         let hub = Hub::first(&room, &Fault::none());
         assert!(hub.url.is_some());
+        wait_until_quiet(&room);
         let boundaries = room.boundaries();
         hub.kill();
         assert!(boundaries.len() >= BOUNDARIES_MIN, "too few boundaries: {boundaries:?}");
@@ -48,6 +66,9 @@ async fn cut_short(point: &Point) -> Fate {
     let hub = Hub::first(&room, &Fault::at(point.fault, point.boundary.number));
     // It may have printed its address; then it has everything it needs.
     let secret = hub.url.as_ref().map(|_| secret(&room));
+    if hub.url.is_some() {
+        wait_until_quiet(&room);
+    }
     if Fate::of(&room) == Fate::Missed {
         hub.kill();
         return Fate::Missed;
@@ -68,11 +89,14 @@ fn a_first_start_on_a_disk_that_fails_ends_and_leaves_nothing_in_the_way_of_the_
 async fn refused(point: &Point) -> Fate {
     let room = DataDir::empty();
     let hub = Hub::first(&room, &Fault::at(point.fault, point.boundary.number));
+    let secret = hub.url.as_ref().map(|_| secret(&room));
+    if hub.url.is_some() {
+        wait_until_quiet(&room);
+    }
     if Fate::of(&room) == Fate::Missed {
         hub.kill();
         return Fate::Missed;
     }
-    let secret = hub.url.as_ref().map(|_| secret(&room));
     let (status, complaint) = hub.ended();
     assert_complained(status, &complaint);
     second_start(&room, secret).await;

@@ -216,3 +216,8 @@ fn a_killed_hub_does_not_start_without_one_of_its_files() {
         damage_each(true, name, &[Damage::Missing]);
     }
 }
+
+#[test]
+fn a_database_that_became_empty_does_not_start_as_a_new_hub() {
+    damage_each(false, DATABASE, &[Damage::Cut { length: 0 }]);
+}

@@ -41,6 +41,11 @@ impl Clock for MovedClock {
         self.machine.advance_to(Timestamp(floor.0.saturating_sub(ahead)));
     }
 
+    fn set_to(&self, now: Timestamp) {
+        let ahead = self.ahead.load(Ordering::SeqCst);
+        self.machine.set_to(Timestamp(now.0.saturating_sub(ahead)));
+    }
+
     fn wall_time(&self) -> Timestamp {
         let (ahead, set) = (self.ahead.load(Ordering::SeqCst), self.wall.load(Ordering::SeqCst));
         self.machine.wall_time().plus(Millis(ahead.saturating_add(set)))

@@ -149,7 +149,7 @@ async fn a_hub_that_cannot_write_says_so_and_goes_on_reading() {
         market.ask(&market.working, json!({})).await,
     ];
     for reply in tries {
-        assert_later(&reply, 503, "UNAVAILABLE", 5);
+        assert_later(&reply, 503, "UNAVAILABLE", 1);
     }
     assert_eq!(market.accounts().await, ["99.85", "0.15", "0.00"]);
     market.shown(&job).await.expect(202);
