@@ -138,6 +138,11 @@ impl RawRequest {
         Self([head.as_bytes(), body].concat().into())
     }
 
+    /// A GET of a path of `host`.
+    pub fn get(host: SocketAddr, path: &str) -> Self {
+        Self(format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n\r\n").into())
+    }
+
     /// The body alone.
     pub fn body(&self) -> Bytes {
         let head = self.0.windows(4).position(|four| four == b"\r\n\r\n");

@@ -112,7 +112,7 @@ impl EchoProcess {
 
     /// This echo as the target of a load.
     pub fn target(&self) -> Target {
-        Target { address: self.address, pid: Some(self.server.pid()), has_counters: false }
+        Target { pid: Some(self.server.pid()), ..Target::new(self.address) }
     }
 }
 

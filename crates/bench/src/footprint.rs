@@ -78,7 +78,7 @@ fn start_repeatedly(binary: &HubBinary, rounds: usize) -> io::Result<(Vec<f64>, 
 /// Puts the hub under full load, kills it in the middle, and returns how many milliseconds the next
 /// start takes.
 fn start_after_kill(options: &BenchOptions, fixture: &mut RelayFixture) -> io::Result<f64> {
-    let plan = options.plan(fixture.hub.target(), fixture.senders.len());
+    let plan = options.plan(fixture.hub.target(), fixture.agents.senders.len());
     let plan = LoadPlan { pace: Pace::Closed, pid: None, ..plan };
     let server = fixture.hub.take_server();
     let loaded = &*fixture;

@@ -97,9 +97,20 @@ pub struct BenchHub {
     pub label: String,
     binary: PathBuf,
     settings: Vec<(String, String)>,
+    shared_store: Option<SharedStore>,
     operator_key: String,
     server: Option<ServerProcess>,
     dir: TempDir,
+}
+
+/// What all nodes of one hub have in common.
+#[derive(Clone, Debug)]
+pub struct SharedStore {
+    pub database_url: String,
+    /// The process of the database.
+    pub database: Option<u32>,
+    /// The hub's secret; it protects nothing but this benchmark.
+    pub secret: String,
 }
 
 /// How a hub ends before it is started again.
@@ -114,23 +125,38 @@ pub enum Ending {
 impl BenchHub {
     /// Starts a hub with raised limits and these further settings, and waits until it accepts writes.
     pub fn start(binary: &HubBinary, settings: &[(&str, &str)]) -> io::Result<Self> {
-        let all = SETTINGS.iter().chain(settings);
-        let settings = all.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        Self::start_with(binary, settings)
+        Self::start_with(binary, raised_limits(settings), None, String::new())
+    }
+
+    /// Starts one node of a hub over a shared database. The first node creates the operator key,
+    /// which the others get from it.
+    pub fn start_node(
+        binary: &HubBinary,
+        store: &SharedStore,
+        first: Option<&Self>,
+    ) -> io::Result<Self> {
+        let operator_key = first.map_or_else(String::new, |first| first.operator_key.clone());
+        Self::start_with(binary, raised_limits(&[]), Some(store.clone()), operator_key)
     }
 
     /// Starts a hub as an operator would, with all settings at their defaults.
     pub fn start_with_defaults(binary: &HubBinary) -> io::Result<Self> {
-        Self::start_with(binary, Vec::new())
+        Self::start_with(binary, Vec::new(), None, String::new())
     }
 
-    fn start_with(binary: &HubBinary, settings: Vec<(String, String)>) -> io::Result<Self> {
+    fn start_with(
+        binary: &HubBinary,
+        settings: Vec<(String, String)>,
+        shared_store: Option<SharedStore>,
+        operator_key: String,
+    ) -> io::Result<Self> {
         let mut hub = Self {
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
             label: binary.label.clone(),
             binary: binary.path.clone(),
             settings,
-            operator_key: String::new(),
+            shared_store,
+            operator_key,
             server: None,
             dir: temporary_dir()?,
         };
@@ -170,6 +196,10 @@ impl BenchHub {
                 command.env_remove(name);
             }
         }
+        if let Some(SharedStore { database_url, secret, .. }) = &self.shared_store {
+            command.env("RIALTO_STORE__DATABASE_URL", database_url);
+            command.env("RIALTO_HUB_SECRET", secret).env("RIALTO_CLUSTER__LISTEN", "127.0.0.1:0");
+        }
         let began = Instant::now();
         let mut server = ServerProcess::spawn(&mut command)?;
         let address = find_in_output(&server, read_address).ok_or_else(|| {
@@ -195,7 +225,27 @@ impl BenchHub {
 
     /// This hub as the target of a load.
     pub fn target(&self) -> Target {
-        Target { address: self.address, pid: self.pid(), has_counters: true }
+        let database = self.shared_store.as_ref().and_then(|store| store.database);
+        Target { address: self.address, pid: self.pid(), database, has_counters: true }
+    }
+
+    /// Sends its process a signal, for example `TERM`.
+    pub fn signal(&self, name: &str) -> io::Result<()> {
+        self.server.as_ref().map_or(Ok(()), |server| server.signal(name))
+    }
+
+    /// Whether its process was started and has not ended.
+    pub fn is_running(&mut self) -> io::Result<bool> {
+        self.server.as_mut().map_or(Ok(false), ServerProcess::is_running)
+    }
+
+    /// Whether it is the node that writes.
+    pub fn is_writer(&self) -> io::Result<bool> {
+        let key = format!("authorization: Bearer {}\r\n", self.operator_key);
+        let answer = get_with(self.address, "/v1/operator/cluster", &key)?;
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+        let status: Value = serde_json::from_str(body).unwrap_or_default();
+        Ok(status["role"] == "writer")
     }
 
     /// Its memory, where the system reports it.
@@ -269,16 +319,26 @@ fn read_operator_key(word: &str) -> Option<String> {
     word.starts_with("ro_").then(|| word.to_owned())
 }
 
+fn raised_limits(further: &[(&str, &str)]) -> Vec<(String, String)> {
+    let all = SETTINGS.iter().chain(further);
+    all.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
 /// Whether the hub reports that it accepts writes.
-fn is_ready(address: SocketAddr) -> bool {
+pub fn is_ready(address: SocketAddr) -> bool {
     get(address, "/readyz").is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
 }
 
 /// The whole answer to a GET request, head and body.
 pub fn get(address: SocketAddr, path: &str) -> io::Result<String> {
+    get_with(address, path, "")
+}
+
+/// The same with further header lines, each with its line break.
+fn get_with(address: SocketAddr, path: &str, headers: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, Duration::from_millis(200))?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")?;
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\n{headers}connection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     Ok(answer)

@@ -43,6 +43,8 @@ pub struct LoadPlan {
     pub address: SocketAddr,
     /// The server's process, whose CPU time is measured.
     pub pid: Option<u32>,
+    /// The PostgreSQL that the server keeps its data in; the CPU time of both is added up.
+    pub database: Option<u32>,
     /// Whether the server's own counters are read as well.
     pub reads_counters: bool,
     /// Whether it is kept when each request was sent and answered.
@@ -67,8 +69,17 @@ pub struct Target {
     pub address: SocketAddr,
     /// Its process, if it is known.
     pub pid: Option<u32>,
+    /// The process of the PostgreSQL it keeps its data in, if it does.
+    pub database: Option<u32>,
     /// Whether it reports counters at `/metrics`.
     pub has_counters: bool,
+}
+
+impl Target {
+    /// A server of which only the address is known.
+    pub fn new(address: SocketAddr) -> Self {
+        Self { address, pid: None, database: None, has_counters: false }
+    }
 }
 
 /// When a connection sends its next request.
@@ -111,6 +122,7 @@ impl LoadPlan {
         Self {
             address,
             pid: None,
+            database: None,
             reads_counters: false,
             keeps_spans: false,
             connections: 64,
@@ -120,6 +132,12 @@ impl LoadPlan {
             duration: Duration::from_secs(5),
             answer_timeout: Duration::from_secs(30),
         }
+    }
+
+    /// The server that the plan is for.
+    pub fn target(&self) -> Target {
+        let Self { address, pid, database, reads_counters: has_counters, .. } = *self;
+        Target { address, pid, database, has_counters }
     }
 
     fn check(&self) -> io::Result<()> {
@@ -199,6 +217,21 @@ where
     C: Fn(StatusCode, &[u8]) -> bool + Send + Sync + 'static,
     R: BenchRequest,
 {
+    run_spread(plan, &[plan.target()], request_for, check)
+}
+
+/// Like [`run_timed`], with the connections spread over several servers in turns.
+pub(super) fn run_spread<A, C, R>(
+    plan: &LoadPlan,
+    targets: &[Target],
+    request_for: A,
+    check: C,
+) -> io::Result<LoadRun>
+where
+    A: Fn(usize, u64) -> R + Send + Sync + 'static,
+    C: Fn(StatusCode, &[u8]) -> bool + Send + Sync + 'static,
+    R: BenchRequest,
+{
     plan.check()?;
     let scenario = Arc::new(Scenario { plan: *plan, request_for, check });
     // Connects before the clock starts and on this thread, so that a missing server is reported at
@@ -206,7 +239,8 @@ where
     let threads = plan.threads.min(plan.connections);
     let mut streams: Vec<Vec<_>> = (0..threads).map(|_| Vec::new()).collect();
     for connection in 0..plan.connections {
-        streams[connection % threads].push((connection, connect(plan.address)?));
+        let address = targets[connection % targets.len()].address;
+        streams[connection % threads].push((connection, address, connect(address)?));
     }
     let phases = Phases::starting_soon(plan);
     let workers: Vec<_> = streams
@@ -217,7 +251,7 @@ where
         })
         .collect();
     let window = phases.measured_from..phases.until;
-    let (usage, counters) = watch_server(plan, &window);
+    let (usage, counters) = watch_servers(plan, targets, &window);
     let mut tally = Tally::default();
     for worker in workers {
         let done = worker.join().map_err(|_| io::Error::other("a client thread panicked"))?;
@@ -228,11 +262,26 @@ where
     Ok(LoadRun { measured, window, spans })
 }
 
-/// Waits until the measured time is over, and returns what the server used in it.
-fn watch_server(plan: &LoadPlan, window: &Range<Instant>) -> (Option<Usage>, Counters) {
-    let counters =
-        || if plan.reads_counters { read_counters(plan.address) } else { Counters::new() };
-    let usage = || plan.pid.and_then(UsageSnapshot::take);
+/// Waits until the measured time is over, and returns what the servers used in it.
+fn watch_servers(
+    plan: &LoadPlan,
+    targets: &[Target],
+    window: &Range<Instant>,
+) -> (Option<Usage>, Counters) {
+    let counters = || {
+        let mut sum = Counters::new();
+        for target in targets.iter().filter(|target| plan.reads_counters && target.has_counters) {
+            for (name, value) in read_counters(target.address) {
+                *sum.entry(name).or_default() += value;
+            }
+        }
+        sum
+    };
+    let usage = || {
+        let processes = targets.iter().filter_map(|target| target.pid);
+        let database = targets.iter().find_map(|target| target.database);
+        UsageSnapshot::take(processes, database)
+    };
     sleep_until(window.start);
     let (counted, used) = (counters(), usage());
     sleep_until(window.end);
@@ -278,7 +327,7 @@ struct Scenario<A, C> {
 fn run_thread<A, C, R>(
     scenario: Arc<Scenario<A, C>>,
     phases: Phases,
-    streams: Vec<(usize, std::net::TcpStream)>,
+    streams: Vec<(usize, SocketAddr, std::net::TcpStream)>,
 ) -> io::Result<Tally>
 where
     A: Fn(usize, u64) -> R + Send + Sync + 'static,
@@ -290,12 +339,13 @@ where
     let tally = Arc::new(Mutex::new(Tally::default()));
     runtime.block_on(async {
         let mut tasks = Vec::with_capacity(streams.len());
-        for (connection, stream) in streams {
+        for (connection, address, stream) in streams {
             let stream = TcpStream::from_std(stream)?;
             let connection = LoadConnection {
                 scenario: Arc::clone(&scenario),
                 phases,
                 connection,
+                address,
                 tally: Arc::clone(&tally),
             };
             tasks.push(tokio::spawn(connection.run(stream)));
@@ -323,6 +373,7 @@ struct LoadConnection<A, C> {
     scenario: Arc<Scenario<A, C>>,
     phases: Phases,
     connection: usize,
+    address: SocketAddr,
     tally: Arc<Mutex<Tally>>,
 }
 
@@ -386,7 +437,7 @@ where
         open: &mut Option<R::Connection>,
         request: R,
     ) -> Result<(StatusCode, Bytes), RequestError> {
-        let LoadPlan { address, answer_timeout: timeout, .. } = self.scenario.plan;
+        let (address, timeout) = (self.address, self.scenario.plan.answer_timeout);
         let exchanged = tokio::time::timeout(timeout, async {
             // A server may close a connection between two requests; that is not an error.
             if let Some(connection) = open

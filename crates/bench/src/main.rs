@@ -9,13 +9,15 @@
 //! The scenarios are [`jobs`], [`send`] and [`delivery`] for the relay, [`discovery`], [`footprint`]
 //! for start time and memory, [`checkpoint`] and [`growth`]. [`worker`] measures our own agent runtime
 //! by one requester's consecutive jobs, without an echo. [`agora`] and [`clara`] are measured next to
-//! bare signature verification instead.
+//! bare signature verification instead, and [`cluster`] next to a hub of one node over SQLite.
 
 mod agora;
 mod arrivals;
 mod baseline;
 mod checkpoint;
 mod clara;
+#[cfg(unix)]
+mod cluster;
 mod components;
 mod connection;
 mod delivery;
@@ -92,8 +94,8 @@ struct Args {
     /// Agents that messages are sent to
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     receivers: u32,
-    /// Agents, jobs or messages in the large hub of the growth and discovery scenarios. The goals are
-    /// about 100000 for choices and waiting jobs, and 1000000 for memory and start
+    /// Agents, jobs or messages in the large hub of the growth, discovery and cluster scenarios. The
+    /// goals are about 100000 for choices and waiting jobs, and 1000000 for memory and start
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1_000..))]
     scale: u32,
     /// What grows in the growth scenario
@@ -112,6 +114,9 @@ struct Args {
     /// nats-server are installed (delivery)
     #[arg(long)]
     peers: bool,
+    /// Fail-overs of each kind in the cluster scenario
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    failovers: u32,
     /// Also print CPU time by thread, and the hub's own counters, per request
     #[arg(long)]
     components: bool,
@@ -143,6 +148,7 @@ Examples:
   cargo xtask bench send --connections 64 --stalled 1000 --streams 5000
   cargo xtask bench send jobs --hub old/rialto --hub new/rialto
   cargo xtask bench delivery --peers
+  cargo xtask bench cluster --failovers 50 --scale 100000
   cargo xtask bench growth --grow choice,waiting --scale 100000
   cargo xtask bench growth --grow agents --scale 1000000
   cargo xtask bench --save baseline.json
@@ -172,6 +178,9 @@ enum Scenario {
     Growth,
     /// Consecutive jobs at an agent of `rialto agent run`'s runtime
     Worker,
+    /// Three nodes over PostgreSQL against one, and one against SQLite; fail-overs. Left out where
+    /// PostgreSQL is not installed
+    Cluster,
     /// Be the echo server
     #[value(hide = true, name = echo::SERVE_ECHO)]
     ServeEcho,
@@ -266,7 +275,26 @@ fn measure(args: &Args, hubs: Vec<HubBinary>, threads: usize) -> io::Result<Resu
         let cases: Vec<_> = growth::ALL.into_iter().filter(is_chosen).collect();
         results.add(growth::measure(options, &cases, args.scale as usize)?);
     }
+    if includes(Scenario::Cluster) {
+        results.add(measure_cluster(options, args)?);
+    }
     Ok(results)
+}
+
+#[cfg(unix)]
+fn measure_cluster(options: &BenchOptions, args: &Args) -> io::Result<Results> {
+    let cluster = cluster::ClusterOptions {
+        batch: args.batch,
+        failovers: args.failovers as usize,
+        agents: args.scale as usize,
+    };
+    cluster::measure(options, cluster)
+}
+
+#[cfg(not(unix))]
+fn measure_cluster(_: &BenchOptions, _: &Args) -> io::Result<Results> {
+    let note = "A private PostgreSQL cannot be started on this system, so the cluster was left out";
+    Ok(Results { notes: vec![note.to_owned()], ..Results::default() })
 }
 
 fn parse_seconds(text: &str) -> Result<f64, String> {

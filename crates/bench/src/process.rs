@@ -68,12 +68,29 @@ impl ServerProcess {
         Ok(())
     }
 
-    /// Stops it cleanly, as an operator would.
-    pub fn stop(mut self) -> io::Result<()> {
-        let status = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status()?;
+    /// Sends it a signal, for example `TERM`.
+    pub fn signal(&self, name: &str) -> io::Result<()> {
+        let status =
+            Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status()?;
         if !status.success() {
-            return Err(io::Error::other("the server could not be stopped"));
+            return Err(io::Error::other(format!("the server got no signal {name}")));
         }
+        Ok(())
+    }
+
+    /// Whether it has not ended.
+    pub fn is_running(&mut self) -> io::Result<bool> {
+        Ok(self.child.try_wait()?.is_none())
+    }
+
+    /// Stops it cleanly, as an operator would.
+    pub fn stop(self) -> io::Result<()> {
+        self.signal("TERM")?;
+        self.wait_for_end()
+    }
+
+    /// Waits until it has ended.
+    pub fn wait_for_end(mut self) -> io::Result<()> {
         let began = Instant::now();
         while self.child.try_wait()?.is_none() {
             if began.elapsed() > STOP_TIMEOUT {

@@ -14,7 +14,7 @@ use crate::connection::RawRequest;
 use crate::fill::send_all;
 use crate::hub::{BenchHub, HubBinary};
 use crate::inbox::open_inboxes;
-use crate::load::{self, LoadPlan};
+use crate::load::{self, LoadPlan, LoadRun, Target};
 use crate::measurement::Measurement;
 use crate::message::Messages;
 
@@ -33,9 +33,14 @@ impl RelayAgent {
     }
 }
 
-/// A running hub with its senders and receivers.
+/// A running hub with its agents.
 pub struct RelayFixture {
     pub hub: BenchHub,
+    pub agents: RelayAgents,
+}
+
+/// The senders and receivers at a hub.
+pub struct RelayAgents {
     pub senders: Vec<RelayAgent>,
     /// Receivers without an open inbox: messages to them are queued.
     pub offline_receivers: Vec<RelayAgent>,
@@ -52,13 +57,12 @@ impl RelayFixture {
         receivers: usize,
     ) -> io::Result<Self> {
         let hub = BenchHub::start(binary, &[("store.backend", backend)])?;
-        let register = |prefix, count| register_agents(hub.address, prefix, count);
-        Ok(Self {
-            senders: register("from", senders)?,
-            offline_receivers: register("away", receivers)?,
-            online_receivers: register("here", receivers)?,
-            hub,
-        })
+        Self::at(hub, senders, receivers)
+    }
+
+    /// Registers agents at a hub that runs.
+    pub fn at(hub: BenchHub, senders: usize, receivers: usize) -> io::Result<Self> {
+        Ok(Self { agents: RelayAgents::register(hub.address, senders, receivers)?, hub })
     }
 
     /// Sends to offline receivers. The plan may also point at an echo.
@@ -67,16 +71,49 @@ impl RelayFixture {
     }
 
     /// Like `send`, and also returns when everything happened.
-    pub fn send_timed(&self, plan: &LoadPlan) -> io::Result<load::LoadRun> {
-        let messages = Messages::new(plan.address, &self.senders, &self.offline_receivers, 0);
-        let request_for = move |at: usize, n: u64| messages.nth(at, n);
-        load::run_timed(plan, request_for, |status, _: &[u8]| status == StatusCode::ACCEPTED)
+    pub fn send_timed(&self, plan: &LoadPlan) -> io::Result<LoadRun> {
+        self.agents.send_timed(plan)
     }
 
     /// Sends to online receivers, which acknowledge what they read, and measures arrivals and
     /// delivery times.
     pub fn send_and_receive(&self, plan: &LoadPlan) -> io::Result<Measurement> {
-        let inboxes = open_inboxes(plan.address, &self.online_receivers)?;
+        self.agents.send_and_receive(plan, plan.address)
+    }
+}
+
+impl RelayAgents {
+    /// Registers this many senders, and as many receivers of either kind.
+    pub fn register(hub: SocketAddr, senders: usize, receivers: usize) -> io::Result<Self> {
+        Ok(Self {
+            senders: register_agents(hub, "from", senders)?,
+            offline_receivers: register_agents(hub, "away", receivers)?,
+            online_receivers: register_agents(hub, "here", receivers)?,
+        })
+    }
+
+    /// Sends to offline receivers, and also returns when everything happened.
+    pub fn send_timed(&self, plan: &LoadPlan) -> io::Result<LoadRun> {
+        self.send_spread(plan, &[plan.target()])
+    }
+
+    /// Sends to offline receivers through several nodes, with the connections spread over them.
+    pub fn send_spread(&self, plan: &LoadPlan, nodes: &[Target]) -> io::Result<LoadRun> {
+        let for_node =
+            |node: &Target| Messages::new(node.address, &self.senders, &self.offline_receivers, 0);
+        let messages: Vec<_> = nodes.iter().map(for_node).collect();
+        let request_for = move |at: usize, n: u64| messages[at % messages.len()].nth(at, n);
+        let check = |status, _: &[u8]| status == StatusCode::ACCEPTED;
+        load::run_spread(plan, nodes, request_for, check)
+    }
+
+    /// Sends to receivers whose inboxes are open at another node or the same.
+    pub fn send_and_receive(
+        &self,
+        plan: &LoadPlan,
+        inboxes_at: SocketAddr,
+    ) -> io::Result<Measurement> {
+        let inboxes = open_inboxes(inboxes_at, &self.online_receivers)?;
         let messages = Messages::new(plan.address, &self.senders, &self.online_receivers, 0);
         let accepted = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&accepted);

@@ -62,6 +62,7 @@ impl BenchOptions {
             warm_up: WARM_UP_MAX.min(self.duration / 4),
             pace: self.pace,
             pid: target.pid,
+            database: target.database,
             reads_counters: self.components && target.has_counters,
             ..LoadPlan::new(target.address)
         }

@@ -106,7 +106,7 @@ fn send_to_both(
     stalled: &[RelayAgent],
     plan: &LoadPlan,
 ) -> io::Result<Measurement> {
-    let messages = Messages::new(plan.address, &fixture.senders, stalled, 0);
+    let messages = Messages::new(plan.address, &fixture.agents.senders, stalled, 0);
     thread::scope(|scope| {
         let aside = scope.spawn(|| {
             let request_for = move |at: usize, n: u64| messages.nth(at, n);
@@ -123,7 +123,7 @@ fn send_to_both(
 /// Queues messages for all stalled readers.
 fn fill_inboxes(fixture: &RelayFixture, stalled: &[RelayAgent]) -> io::Result<()> {
     let address = fixture.hub.address;
-    let messages = Messages::new(address, &fixture.senders, stalled, WAITING_CHARS);
+    let messages = Messages::new(address, &fixture.agents.senders, stalled, WAITING_CHARS);
     // A conversation has one receiver; the next conversation has the next receiver.
     let request_for = |number: usize| {
         let (conversation, place) = (number / WAITING, number % WAITING);

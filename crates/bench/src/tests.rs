@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::connection::RawRequest;
 use crate::echo::{EchoServer, EchoWorker};
-use crate::load::{self, LoadPlan, Pace, Request};
+use crate::load::{self, LoadPlan, Pace, Request, Target};
 use crate::message::Messages;
 use crate::relay::RelayAgent;
 
@@ -118,6 +118,25 @@ fn every_pair_of_connection_and_number_is_sent_once() {
     sent.dedup();
     assert_eq!(sent.len(), all);
     assert_eq!(sent.iter().map(|(connection, _)| *connection).max(), Some(3));
+}
+
+#[test]
+fn the_connections_of_one_load_are_spread_over_all_servers() {
+    let seen = [(); 3].map(|()| Arc::new(AtomicU64::new(0)));
+    let targets = seen.clone().map(|count| {
+        let address = server(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+            "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+        });
+        Target::new(address)
+    });
+    let plan = LoadPlan { connections: 3, ..brief(targets[0].address) };
+    let run = load::run_spread(&plan, &targets, |_, _| Request::get("/"), |_, body| body == b"ok");
+    let measured = run.unwrap().measured;
+    assert_eq!((measured.connections, measured.errors.total()), (3, 0), "{}", measured.errors);
+    let seen = seen.map(|count| count.load(Ordering::Relaxed));
+    assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
+    assert!(measured.good <= seen.iter().sum(), "{seen:?}");
 }
 
 #[test]

@@ -43,15 +43,17 @@ pub struct ThreadUsage {
 }
 
 impl UsageSnapshot {
-    /// What the threads of a process have used so far. `None` where there is no `/proc`. The time of
-    /// a thread that ends between two snapshots is not counted after the first.
-    pub fn take(pid: u32) -> Option<Self> {
+    /// What the threads of these processes, and all processes of a PostgreSQL, have used so far.
+    /// `None` where there is no `/proc`, or one of the processes has ended. The time of a thread that
+    /// ends between two snapshots is not counted after the first.
+    pub fn take(processes: impl Iterator<Item = u32>, database: Option<u32>) -> Option<Self> {
         let mut threads = HashMap::new();
-        for entry in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
-            let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            if let Some((id, thread)) = id.zip(read_thread(&entry.path())) {
-                threads.insert(id, thread);
-            }
+        for pid in processes {
+            threads.extend(read_threads(pid)?);
+        }
+        if let Some(postgres) = database {
+            threads.extend(read_threads(postgres)?);
+            threads.extend(children(postgres).filter_map(read_threads).flatten());
         }
         (!threads.is_empty()).then_some(Self(threads))
     }
@@ -130,6 +132,30 @@ fn waits_for_disk(stat: &str) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('D'))
 }
 
+fn read_threads(pid: u32) -> Option<Vec<(u64, ThreadSnapshot)>> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let read = |task: fs::DirEntry| {
+        let id = task.file_name().to_str()?.parse().ok()?;
+        Some((id, read_thread(&task.path())?))
+    };
+    Some(tasks.filter_map(read).collect())
+}
+
+/// The processes that a process has started itself.
+fn children(parent: u32) -> impl Iterator<Item = u32> {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    processes.filter(move |pid| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        read_parent(&stat) == Some(parent)
+    })
+}
+
+/// The fourth field.
+fn read_parent(stat: &str) -> Option<u32> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
 fn read_thread(task: &Path) -> Option<ThreadSnapshot> {
     let read = |file: &str| fs::read_to_string(task.join(file)).ok();
     let name = group_name(&read("comm")?);
@@ -194,6 +220,7 @@ mod tests {
         assert!(waits_for_disk("42 (a ) b) D 1 1 1"));
         assert_eq!(read_written("rchar: 7\nwchar: 4096\nsyscr: 1\n"), Some(4_096));
         assert_eq!(read_written("rchar: 7\n"), None);
+        assert_eq!((read_parent(stat), read_parent("")), (Some(1), None));
     }
 
     #[test]
@@ -236,11 +263,11 @@ mod tests {
     #[test]
     fn a_busy_thread_is_counted_under_its_name() {
         let pid = std::process::id();
-        let before = UsageSnapshot::take(pid).unwrap();
+        let before = UsageSnapshot::take([pid].into_iter(), None).unwrap();
         let work = move || {
             let until = std::time::Instant::now() + Duration::from_millis(60);
             while std::time::Instant::now() < until {}
-            (UsageSnapshot::take(pid), ThreadActivity::of(pid, "busy"))
+            (UsageSnapshot::take([pid].into_iter(), None), ThreadActivity::of(pid, "busy"))
         };
         let busy = std::thread::Builder::new().name("busy-1".to_owned()).spawn(work).unwrap();
         let (after, activity) = busy.join().unwrap();
@@ -260,6 +287,6 @@ mod tests {
         assert_eq!(read_rss("Name:\tkthreadd\n"), None);
         assert_eq!(read_rss("VmRSS:\tplenty kB\n"), None);
         assert_eq!(rss_bytes(u32::MAX), None);
-        assert_eq!(UsageSnapshot::take(u32::MAX), None);
+        assert_eq!(UsageSnapshot::take([u32::MAX].into_iter(), None), None);
     }
 }

@@ -162,6 +162,53 @@ fn all_that_grows_is_measured() {
     value(&report, "start per million agents, from 1000");
 }
 
+/// Without PostgreSQL only a note is left, which says what to install.
+#[cfg(unix)]
+#[test]
+fn several_nodes_are_measured_where_postgresql_is_installed() {
+    let report = report(&["cluster", "--failovers", "1", "--batch", "2", "--scale", "1000"]);
+    let notes: Vec<_> =
+        report["notes"].as_array().unwrap().iter().flat_map(Value::as_str).collect();
+    if let Some(note) = notes.iter().find(|note| note.starts_with("PostgreSQL is not installed")) {
+        println!("{note}");
+        return;
+    }
+    for name in [
+        "send, PostgreSQL / SQLite (4 connections)",
+        "send, three nodes / one on PostgreSQL (4 connections)",
+        "send, three nodes / SQLite (4 connections)",
+        "send, follower / writer (1 connection, p50)",
+        "sender to stream, writer to follower / at the writer (1 connection, p50)",
+        "sender to stream, two followers / one (1 connection, p50)",
+        "read as is, follower / writer (4 connections)",
+        "strict read, follower / writer (4 connections)",
+        "strict read / as is, writer (4 connections)",
+        "strict read / as is, follower (4 connections)",
+        "full registry job, PostgreSQL / SQLite (4 connections, 2 a poll)",
+        "fail-over, writer killed: p99 of 1",
+        "fail-over, writer stopped: p99 of 1",
+        "fail-over, writer silent: p99 of 1",
+        "crash and recovery of the database",
+    ] {
+        assert!(value(&report, name) > 0.0, "{name}");
+    }
+    value(&report, "fail-over, database crash, beyond its recovery: max of 1");
+    value(&report, "start of a node per million hot rows");
+}
+
+/// Builds with debug assertions can pretend that PostgreSQL is missing.
+#[cfg(all(unix, debug_assertions))]
+#[test]
+fn without_postgresql_the_cluster_is_left_out_and_the_report_says_what_to_install() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rialto-bench"));
+    command.args(["cluster".as_ref(), "--hub".as_ref(), HUB.as_os_str()]);
+    let output = command.env("RIALTO_TEST_POSTGRES_BIN", "").output().unwrap();
+    let text = text(&output);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("PostgreSQL is not installed"), "{text}");
+    assert!(text.contains("Debian package postgresql"), "{text}");
+}
+
 #[test]
 fn two_hubs_are_measured_in_turns_and_stand_side_by_side() {
     let hub = HUB.to_str().expect("the path is text");

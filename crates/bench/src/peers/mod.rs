@@ -68,7 +68,7 @@ impl Peer {
 
     /// This peer as the target of a load.
     pub fn target(&self) -> Target {
-        Target { address: self.address, pid: Some(self.server.pid()), has_counters: false }
+        Target { pid: Some(self.server.pid()), ..Target::new(self.address) }
     }
 
     /// Sends the hub's messages through this peer and measures arrivals and delivery times.
