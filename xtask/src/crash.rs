@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use super::USAGE_ERROR;
+use super::options::{Options, ValueOption, run_task};
 use super::steps::cargo;
 
 const USAGE: &str = "\
@@ -20,59 +20,38 @@ disk, and corrupted bytes.
 /// Substrings of the names of the tests to run.
 const TESTS: [&str; 2] = ["crash::", "faults::"];
 
-/// The options as environment variables for the tests.
-fn told(words: &[String]) -> Result<Vec<(&'static str, String)>, String> {
-    let mut told = Vec::new();
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let variable = match word.as_str() {
-            "--all" => {
-                told.push(("RIALTO_FAULT_POINTS", "all".to_owned()));
-                continue;
-            }
-            "--rounds" => "RIALTO_CRASH_ROUNDS",
-            "--seed" => "RIALTO_CRASH_SEED",
-            other => return Err(format!("unknown option `{other}`")),
-        };
-        let number = words.next().filter(|text| text.parse::<u64>().is_ok());
-        told.push((variable, number.ok_or_else(|| format!("`{word}` takes a number"))?.clone()));
+const VALUES: [ValueOption; 2] = [
+    ValueOption { name: "--rounds", variable: "RIALTO_CRASH_ROUNDS", is_number: true },
+    ValueOption { name: "--seed", variable: "RIALTO_CRASH_SEED", is_number: true },
+];
+const ALL: &str = "--all";
+
+fn parse(words: &[String]) -> Result<Options, String> {
+    let mut options = Options::parse(words, &VALUES, &[ALL])?;
+    if options.has(ALL) {
+        options.env.push(("RIALTO_FAULT_POINTS", "all".to_owned()));
     }
-    Ok(told)
+    Ok(options)
 }
 
 /// Runs the tests and shows their output.
 pub fn run(words: &[String]) -> ExitCode {
-    if words.iter().any(|word| ["--help", "-h"].contains(&word.as_str())) {
-        println!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    let told = match told(words) {
-        Ok(told) => told,
-        Err(wrong) => {
-            eprintln!("xtask: {wrong}\n\n{USAGE}");
-            return ExitCode::from(USAGE_ERROR);
-        }
-    };
-    let mut cargo = cargo();
-    cargo.args(["test", "--package", "rialto", "--test", "it", "--"]).args(TESTS);
-    // One after the other: each of them keeps the machine busy by itself.
-    cargo.args(["--test-threads", "1", "--nocapture"]).envs(told);
-    match cargo.status() {
-        Ok(status) if status.success() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("xtask: cannot run cargo: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run_task(words, USAGE, parse, |options| {
+        let mut cargo = cargo();
+        cargo.args(["test", "--package", "rialto", "--test", "it", "--"]).args(TESTS);
+        // One after the other: each of them keeps the machine busy by itself.
+        cargo.args(["--test-threads", "1", "--nocapture"]).envs(options.env);
+        cargo
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::told;
+    use super::parse;
 
     fn read(line: &str) -> Result<Vec<(&'static str, String)>, String> {
-        told(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        parse(&words).map(|options| options.env)
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
+use crate::options::run_command;
 use crate::steps::cargo;
 
 const USAGE: &str = "\
@@ -31,13 +32,13 @@ pub fn run(words: &[String]) -> ExitCode {
             println!("{USAGE}");
             ExitCode::SUCCESS
         }
-        ["check"] => done(libfuzzer("check").arg("--offline")),
+        ["check"] => run_command(libfuzzer("check").arg("--offline")),
         ["guided", target, options @ ..] => guided(target, options),
         ["guided"] => {
             eprintln!("xtask: `guided` needs a target\n\n{USAGE}");
             ExitCode::from(crate::USAGE_ERROR)
         }
-        options => done(
+        options => run_command(
             cargo()
                 .args(["run", "--profile", "fuzz", "--quiet", "--package", "rialto-fuzzed", "--"])
                 .args(options),
@@ -61,7 +62,7 @@ fn guided(target: &str, options: &[&str]) -> ExitCode {
     command.env("RUSTFLAGS", COVERAGE);
     command.arg(found).arg(folder().join("corpus").join(target));
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
-    done(command.args(options))
+    run_command(command.args(options))
 }
 
 /// A cargo command for the workspace of libFuzzer's targets.
@@ -81,15 +82,4 @@ fn host() -> String {
     let said = String::from_utf8_lossy(&said.unwrap_or_default()).into_owned();
     let host = said.lines().find_map(|line| line.strip_prefix("host: "));
     host.unwrap_or("x86_64-unknown-linux-gnu").to_owned()
-}
-
-fn done(command: &mut Command) -> ExitCode {
-    match command.status() {
-        Ok(status) if status.success() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("xtask: cannot run {command:?}: {error}");
-            ExitCode::FAILURE
-        }
-    }
 }

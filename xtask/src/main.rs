@@ -6,10 +6,12 @@
 //! compiles them at once.
 
 mod borders;
+mod cluster;
 mod crash;
 mod fuzz;
 mod mutants;
 mod needs;
+mod options;
 mod steps;
 mod tally;
 mod watch;
@@ -21,10 +23,11 @@ use steps::Step;
 
 const USAGE: &str = "\
 usage: cargo xtask test [STEP…]
-       cargo xtask sim [--ops N] [--seed S] [--threads T] [--life SEED]
+       cargo xtask sim [--nodes N|N-M] [--ops N] [--seed S] [--threads T] [--life SEED]
 
 `sim` runs the simulation of tests/sim with optimisation on: N operations from seed S, or with --life
-the one simulated hub of a seed that failed.
+the one simulated hub of a seed that failed. With --nodes (2, 3, 4, or a range like 2-4) every hub is
+a cluster of so many nodes.
 
 `test` runs these steps in this order, all of them unless some are named:
   fmt       the code is formatted
@@ -32,13 +35,14 @@ the one simulated hub of a seed that failed.
   words     no identifier uses a word that docs/glossary.md has retired
   clippy    no lint fires, in code, tests or benches
   tests     unit, integration and documentation tests
-  sim       five million simulated operations, with all invariants checked after each
+  sim       five million simulated operations, one million of them of a cluster, with all invariants checked
   docs      the documentation builds without a warning
 
 The last line is always `N passed, N failed, N skipped`.
 
-Longer runs; bench, crash, fuzz and mutants have their own --help:
+Longer runs; bench, cluster, crash, fuzz and mutants have their own --help:
   cargo xtask bench     how fast the hub is, next to a bare echo server
+  cargo xtask cluster   several nodes under faults: kills, pauses, cut links, database crashes
   cargo xtask crash     kills, power cuts and disk errors at every fault point, and corrupted bytes
   cargo xtask fuzz      fuzzes the parsers
   cargo xtask mutants   checks that the tests detect mutants of the rules
@@ -53,6 +57,7 @@ fn main() -> ExitCode {
     match words.split_first() {
         Some((chore, named)) if chore == "test" => test(named),
         Some((chore, words)) if chore == "crash" => crash::run(words),
+        Some((chore, words)) if chore == "cluster" => cluster::run(words),
         Some((chore, words)) if chore == "fuzz" => fuzz::run(words),
         Some((chore, words)) if chore == "mutants" => mutants::run(words),
         Some((chore, options)) if chore == "sim" => sim(options),
@@ -84,6 +89,8 @@ fn test(named: &[String]) -> ExitCode {
         return ExitCode::FAILURE;
     }
     needs::get_browser(&chosen);
+    needs::get_postgres(&chosen);
+    needs::get_faketime(&chosen);
     let summary = steps::run_all(&chosen);
     print!("{summary}");
     if summary.failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS }

@@ -1,4 +1,4 @@
-//! Counts tests from the summary lines of the test programs.
+//! Counts tests from the summary lines of the test programs, and from what skipped tests print.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -10,7 +10,7 @@ pub struct Tally {
     pub passed: u64,
     /// Failed.
     pub failed: u64,
-    /// Marked as ignored.
+    /// Marked as ignored, or skipped because something is not installed.
     pub skipped: u64,
 }
 
@@ -30,6 +30,20 @@ impl Tally {
             skipped: count("ignored")?,
         })
     }
+
+    /// Counts tests as skipped that returned early and so were reported as passed.
+    pub fn skip(&mut self, tests: u64) {
+        let moved = tests.min(self.passed);
+        self.passed -= moved;
+        self.skipped += moved;
+    }
+}
+
+/// Whether a line says that a test was skipped: `skipped: <test>: <why>`. It is `skip_test` of the
+/// engine's test kit that prints it.
+pub fn tells_of_skipped_test(line: &str) -> bool {
+    let test = line.strip_prefix("skipped: ").and_then(|rest| rest.split_once(": "));
+    test.is_some_and(|(test, _)| !test.is_empty() && !test.contains(' '))
 }
 
 impl AddAssign for Tally {
@@ -70,6 +84,19 @@ mod tests {
     fn colours_in_the_verdict_do_not_disturb() {
         let line = GOOD.replace("ok", "\u{1b}[32mok\u{1b}(B\u{1b}[m");
         assert_eq!(Tally::read(&line), Tally::read(GOOD));
+    }
+
+    #[test]
+    fn a_test_that_says_it_was_skipped_has_not_passed() {
+        assert!(tells_of_skipped_test("skipped: store::suite: PostgreSQL is not installed\n"));
+        for line in ["skipped: two words: why", "skipped: no reason", "a test skipped: a: b"] {
+            assert!(!tells_of_skipped_test(line), "{line}");
+        }
+        let mut tally = Tally { passed: 5, failed: 1, skipped: 1 };
+        tally.skip(2);
+        assert_eq!(tally, Tally { passed: 3, failed: 1, skipped: 3 });
+        tally.skip(9);
+        assert_eq!(tally, Tally { passed: 0, failed: 1, skipped: 6 });
     }
 
     #[test]

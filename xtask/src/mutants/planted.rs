@@ -51,7 +51,7 @@ pub const MISTAKES: [PlantedMistake; 5] = [
     PlantedMistake {
         name: "a checkpoint does not move its place",
         file: "crates/engine/src/store/sqlite/checkpoint.rs",
-        before: "    write_state(db, PLACE_STATE, &generation.place)\n}",
+        before: "    write_state(db, PLACE_STATE, &place)\n}",
         after: "    Ok(())\n}",
         tests: LOG,
     },
