@@ -165,15 +165,8 @@ fn check_index_rows(
     indexed: ClaimId,
     check: &mut Check,
 ) -> Result<(), StoreError> {
-    let sql = "SELECT i.claim FROM claim_index i LEFT JOIN claims c ON c.id = i.claim
-               WHERE c.id IS NULL OR c.digest <> i.digest OR i.claim > ?1 LIMIT 100";
-    let mut statement = db.prepare(sql).map_err(store_error)?;
-    let found = statement.query_map([row::sql_id(indexed.0)], |row| row.get::<_, i64>(0));
-    for stray in found.map_err(store_error)? {
-        let stray = stray.map_err(store_error)?;
-        check.add_breach(|| {
-            format!("the index entry of claim {stray} does not match the claims table")
-        });
+    for stray in table::find_strays(db, indexed, 100)? {
+        check.add_breach(|| table::describe_stray(stray));
     }
     Ok(())
 }

@@ -61,6 +61,19 @@ pub fn checksum(key: RowId<'_>, body: &[u8]) -> u32 {
     hash.finalize()
 }
 
+/// Checks a row against its checksum.
+pub fn check_row(
+    table: &str,
+    key: RowId<'_>,
+    body: &str,
+    crc: Option<i64>,
+) -> Result<(), StoreError> {
+    if crc != Some(i64::from(checksum(key, body.as_bytes()))) {
+        return Err(corrupt(table, key, "fails its checksum"));
+    }
+    Ok(())
+}
+
 /// Checks a row against its checksum and decodes it.
 pub fn decode_row<T: DeserializeOwned>(
     table: &str,
@@ -68,9 +81,7 @@ pub fn decode_row<T: DeserializeOwned>(
     body: &str,
     crc: Option<i64>,
 ) -> Result<T, StoreError> {
-    if crc != Some(i64::from(checksum(key, body.as_bytes()))) {
-        return Err(corrupt(table, key, "fails its checksum"));
-    }
+    check_row(table, key, body, crc)?;
     serde_json::from_str(body)
         .map_err(|error| corrupt(table, key, &format!("cannot be decoded: {error}")))
 }

@@ -149,6 +149,26 @@ pub fn find_indexed(db: &Connection, digest: Digest) -> Result<Option<Claim>, St
     found.filter(|claim| claim.digest == digest).ok_or_else(lost).map(Some)
 }
 
+/// Claims whose entry in the index does not match the table, at most `limit`.
+pub fn find_strays(
+    db: &Connection,
+    indexed: ClaimId,
+    limit: u32,
+) -> Result<Vec<ClaimId>, StoreError> {
+    let sql = "SELECT i.claim FROM claim_index i LEFT JOIN claims c ON c.id = i.claim
+               WHERE c.id IS NULL OR c.digest <> i.digest OR i.claim > ?1 LIMIT ?2";
+    let mut statement = db.prepare(sql).map_err(store_error)?;
+    let found = statement
+        .query_map(params![sql_id(indexed.0), limit], |row| row.get::<_, i64>(0))
+        .map_err(store_error)?;
+    found.map(|id| Ok(ClaimId(id.map_err(store_error)?.unsigned_abs()))).collect()
+}
+
+/// What is wrong with such a claim.
+pub fn describe_stray(claim: ClaimId) -> String {
+    format!("the index entry of claim {claim} does not match the claims table")
+}
+
 /// Reads a row of the table and checks its checksum.
 pub fn read_claim(row: &rusqlite::Row<'_>) -> Result<Claim, StoreError> {
     let id = row.get_ref(0).map_err(store_error)?.as_i64().map_err(column_error)?;

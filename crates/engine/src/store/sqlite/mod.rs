@@ -8,6 +8,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod claims;
 pub(crate) mod durability;
 pub(crate) mod inboxes;
+mod integrity;
 pub(crate) mod notices;
 pub(crate) mod read;
 pub(crate) mod row;
@@ -201,7 +202,7 @@ fn open_for_writing(path: &Path) -> Result<Connection, StoreError> {
     durability::configure(&db)?;
     db.set_prepared_statement_cache_capacity(128);
     schema::migrate(&db)?;
-    durability::check_file(&db)?;
+    integrity::check_file(&db)?;
     Ok(db)
 }
 

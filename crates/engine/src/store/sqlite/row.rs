@@ -60,6 +60,12 @@ pub fn read_row<T: DeserializeOwned>(
     decode_row(table, key, body, crc)
 }
 
+/// Checks a row with the columns key, body and checksum.
+pub fn check_row(table: &str, row: &rusqlite::Row<'_>) -> Result<(), StoreError> {
+    let (key, body, crc) = row_parts(table, row)?;
+    row::check_row(table, key, body, crc)
+}
+
 /// The key, body and checksum of a row.
 pub fn row_parts<'r>(
     table: &str,

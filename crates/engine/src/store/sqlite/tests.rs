@@ -180,19 +180,21 @@ fn a_truncated_file_is_refused() {
     assert!(matches!(refused, StoreError::Corrupt(_) | StoreError::Failed(_)), "{refused}");
 }
 
+/// Tables that the sample history fills: those a start loads, and those it does not.
+const HOT_TABLES: [&str; 8] =
+    ["agents", "desks", "owners", "keys", "aliases", "turns", "jobs", "memories"];
+const COLD_TABLES: [&str; 8] =
+    ["archive", "entries", "transfers", "notices", "outcomes", "lines", "claims", "postings"];
+
 #[test]
 fn a_flipped_byte_in_any_row_is_noticed() {
-    let at_hand =
-        ["agents", "desks", "owners", "keys", "aliases", "turns", "jobs", "memories", "state"];
-    let loaded =
-        ["archive", "entries", "transfers", "notices", "outcomes", "lines", "claims", "postings"];
     let dir = dir();
     let mut script = ModelHub::default();
     let mut store = SqliteStore::open(dir.path()).unwrap();
     write_sample_history(&mut script, &mut store);
     drop(store);
     let file = std::fs::read(dir.path().join(DB_FILE)).unwrap();
-    for table in at_hand.into_iter().chain(loaded) {
+    for table in HOT_TABLES.into_iter().chain(COLD_TABLES).chain(["state"]) {
         std::fs::write(dir.path().join(DB_FILE), &file).unwrap();
         let body = if table == "claims" { "target" } else { "body" };
         let flip = format!("UPDATE {table} SET {body} = upper({body})");
@@ -225,6 +227,45 @@ fn read_everything(dir: &Path, script: &ModelHub) -> Result<(), StoreError> {
     }
     store.open_reader()?.load_page(PageQuery::Lines { after: EventId(0), limit: 99 })?;
     Ok(())
+}
+
+#[test]
+fn a_row_that_a_damaged_key_would_hide_stops_the_start() {
+    let dir = dir();
+    let mut store = SqliteStore::open(dir.path()).unwrap();
+    let mut script = ModelHub::default();
+    write_sample_history(&mut script, &mut store);
+    let newest = script.rows.claims.last().unwrap().id.0;
+    let claim = |id: u64| {
+        let digest = Digest::of(&[&id.to_be_bytes()]);
+        Claim { id: ClaimId(id), digest, target: ClaimTarget::Released }
+    };
+    // Enough that some of them are moved to the index.
+    let claims = (newest + 1..newest + 600).map(claim).collect();
+    store.commit(&Changes { claims, ..Changes::default() }, &ExpiredRows::default()).unwrap();
+    store.write_tables();
+    drop(store);
+    let file = std::fs::read(dir.path().join(DB_FILE)).unwrap();
+    let start = || SqliteStore::open(dir.path()).and_then(|mut store| store.load_hot_rows());
+    start().unwrap();
+
+    let numbered = HOT_TABLES.iter().chain(&COLD_TABLES).filter(|table| **table != "turns");
+    let moved = numbered.map(|table| {
+        format!("UPDATE {table} SET id = 1 << 40 WHERE id = (SELECT max(id) FROM {table})")
+    });
+    let named = ["counters", "log", "log_place", "mailboxes_written", "claims_indexed"];
+    let renamed = named.map(|name| format!("UPDATE state SET name = 'x' WHERE name = '{name}'"));
+    let others = [
+        "UPDATE turns SET skill = 'x'",
+        "UPDATE claim_index SET digest = zeroblob(16)
+          WHERE claim = (SELECT min(claim) FROM claim_index)",
+    ];
+    for damage in moved.chain(renamed).chain(others.map(str::to_owned)) {
+        std::fs::write(dir.path().join(DB_FILE), &file).unwrap();
+        assert_eq!(behind(dir.path()).execute(&damage, []).unwrap(), 1, "{damage}");
+        let found = start();
+        assert!(matches!(&found, Err(StoreError::Corrupt(_))), "{damage}: {found:?}");
+    }
 }
 
 #[test]
