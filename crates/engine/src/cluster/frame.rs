@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use rialto_core::answer::Answer;
-use rialto_core::encoding::Encodable;
+use rialto_core::encoding::{Encodable, decode_batch};
 use rialto_core::envelope::Envelope;
 use rialto_core::id::AgentId;
 use rialto_core::idempotency::Receipt;
@@ -12,7 +12,9 @@ use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Lease, NodeId};
+use super::{Lease, NodeId, known_formats};
+use crate::store::log::record::chain_hash;
+use crate::store::log::{LoggedBatch, Place};
 
 /// One message between two nodes. The first of each direction is `Hello`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +36,8 @@ pub enum Frame {
     },
     /// Agents whose inbox is being read at any node, from the writer.
     Readers(Vec<AgentId>),
+    /// In place of a `Head`.
+    Batch(CommittedBatch),
 }
 
 impl Encodable for Frame {}
@@ -96,6 +100,39 @@ pub struct Head {
     pub now: Timestamp,
 }
 
+/// A batch that the writer has committed, so that other nodes need not read it from the database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommittedBatch {
+    pub place: Place,
+    pub epoch: u64,
+    /// The writer's time.
+    pub now: Timestamp,
+    pub record: BatchRecord,
+}
+
+/// A batch as the log has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchRecord {
+    pub format: u8,
+    #[serde(with = "serde_bytes")]
+    pub body: Vec<u8>,
+}
+
+impl CommittedBatch {
+    /// Decodes the batch, if it continues this place and this program knows its format.
+    pub fn decode(&self, before: Place) -> Option<LoggedBatch> {
+        let Self { place, epoch, record: BatchRecord { format, body }, .. } = self;
+        let (oldest, newest) = known_formats();
+        let continues = place.number == before.number + 1
+            && chain_hash(before.hash, place.number, *epoch, body) == place.hash;
+        if !continues || !(oldest..=newest).contains(format) {
+            return None;
+        }
+        let batch = decode_batch(body).ok()?;
+        Some(LoggedBatch { place: *place, epoch: *epoch, batch })
+    }
+}
+
 /// What a node tells the writer and may be lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notes {
@@ -130,8 +167,8 @@ pub trait Hop: Send + Sync {
     /// Replies to a node, if it is connected in this epoch.
     fn reply(&self, node: NodeId, epoch: u64, reply: Reply);
 
-    /// Tells all connected nodes of a new batch.
-    fn announce(&self, head: Head);
+    /// Tells all connected nodes of a new batch, and sends it if there is a record of it.
+    fn announce(&self, epoch: u64, place: Place, now: Timestamp, record: Option<BatchRecord>);
 
     /// Tells all connected nodes whose inbox is being read at any node.
     fn tell_readers(&self, agents: &[AgentId]);
@@ -163,6 +200,9 @@ pub trait HopEvents: Send + Sync {
 
     /// The writer has a new batch.
     fn announced(&self, epoch: u64, head: Head);
+
+    /// The writer has sent a batch.
+    fn received(&self, batch: CommittedBatch);
 
     /// The writer tells whose inbox is being read at any node.
     fn readers_told(&self, agents: Vec<AgentId>);

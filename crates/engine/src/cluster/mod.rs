@@ -126,6 +126,9 @@ pub trait SharedLog: Send {
     /// any more, or another batch in it.
     fn look(&mut self, query: LookQuery) -> Result<Look, StoreError>;
 
+    /// Counts a batch that was not read from the log because the writer sent it.
+    fn record_received(&mut self, _bytes: u64) {}
+
     /// The hash of a batch, if the log has it.
     fn hash_of(&mut self, number: u64) -> Result<Option<ChainHash>, StoreError>;
 

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use rialto_core::id::AgentId;
 use tokio::sync::{oneshot, watch};
 
+use super::frame::CommittedBatch;
 #[cfg(any(test, feature = "testkit"))]
 use super::mistake::Mistake;
 use super::place_file::PlaceFile;
@@ -46,6 +47,8 @@ pub enum CoordinatorRequest {
     Look(oneshot::Sender<u64>),
     /// There is something new in the log.
     Hint,
+    /// A batch that the writer has sent.
+    Batch(CommittedBatch),
     /// The writer of this epoch does not take connections.
     WriterGone {
         epoch: u64,
@@ -83,6 +86,10 @@ pub struct ClusterState {
     remote_readers: Mutex<HashMap<NodeId, (Instant, HashSet<AgentId>)>>,
     /// Whether the readers of this node, or those that others told of, are not the same as before.
     pub readers_changed: AtomicBool,
+    /// The newest batch that the writer has sent, and the bytes of those that the coordinator has not
+    /// taken yet.
+    pub received: AtomicU64,
+    pub received_bytes: AtomicU64,
     /// How often this node became the writer.
     pub takeovers: AtomicU64,
     /// Where its place outlives this node, if it has a directory of its own.
@@ -116,6 +123,8 @@ pub async fn watch_staleness(state: Weak<ClusterState>) {
     }
 }
 
+/// The most bytes of batches that wait for the coordinator.
+const RECEIVED_BYTES_MAX: u64 = 16 << 20;
 /// Notes of other nodes count for this long.
 const NOTES_TTL: Duration = Duration::from_secs(3);
 
@@ -136,6 +145,8 @@ impl ClusterState {
             joined: watch::Sender::new(false),
             remote_readers: Mutex::default(),
             readers_changed: AtomicBool::new(false),
+            received: AtomicU64::new(0),
+            received_bytes: AtomicU64::new(0),
             takeovers: AtomicU64::new(0),
             place_file: OnceLock::new(),
             #[cfg(any(test, feature = "testkit"))]
@@ -183,6 +194,23 @@ impl ClusterState {
         let mut readers = self.remote_readers.lock();
         readers.retain(|_, (at, _)| at.elapsed() < NOTES_TTL);
         readers.values().flat_map(|(_, agents)| agents.iter().copied()).collect()
+    }
+
+    /// Whether a batch has neither been applied nor sent by the writer.
+    pub fn is_missing(&self, number: u64) -> bool {
+        self.applied.borrow().number.max(self.received.load(Ordering::Acquire)) < number
+    }
+
+    /// What the coordinator does with a batch that the writer has sent. If it has not taken earlier
+    /// ones for long, it reads the log instead.
+    pub fn request_for(&self, batch: CommittedBatch) -> CoordinatorRequest {
+        let bytes = batch.record.body.len() as u64;
+        if self.received_bytes.load(Ordering::Acquire) + bytes > RECEIVED_BYTES_MAX {
+            return CoordinatorRequest::Hint;
+        }
+        self.received_bytes.fetch_add(bytes, Ordering::AcqRel);
+        self.received.fetch_max(batch.place.number, Ordering::AcqRel);
+        CoordinatorRequest::Batch(batch)
     }
 
     /// How long ago the last look began.

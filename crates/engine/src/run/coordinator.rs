@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::member::LaneEvent;
 use super::{Inner, LaneMessage};
-use crate::cluster::frame::{Hop, Notes};
+use crate::cluster::frame::{CommittedBatch, Hop, Notes};
 #[cfg(any(test, feature = "testkit"))]
 use crate::cluster::mistake::Mistake;
 use crate::cluster::state::{Applied, ClusterState, CoordinatorRequest, Role, STALE_AFTER};
@@ -121,10 +121,13 @@ impl Coordinator {
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             let all: Vec<_> = first.into_iter().chain(requests.try_iter()).collect();
+            let mut must_look = false;
             for request in all {
+                must_look |= !matches!(request, CoordinatorRequest::Batch(_));
                 match request {
                     CoordinatorRequest::Look(found) => self.waiting.push(found),
                     CoordinatorRequest::Hint => {}
+                    CoordinatorRequest::Batch(batch) => must_look |= !self.take_batch(&batch),
                     CoordinatorRequest::WriterGone { epoch } => self.signs.gone = Some(epoch),
                     CoordinatorRequest::Resign(done) => {
                         self.resign();
@@ -140,6 +143,9 @@ impl Coordinator {
             }
             if self.lane.upgrade().is_none() {
                 return;
+            }
+            if !must_look && !self.wait().is_zero() {
+                continue;
             }
             match self.step() {
                 Ok(()) => {}
@@ -240,6 +246,25 @@ impl Coordinator {
             }
             return Ok(());
         }
+    }
+
+    /// Hands a batch that the writer has sent to the lane. False if it does not continue what this
+    /// node has: then the log is read.
+    fn take_batch(&mut self, sent: &CommittedBatch) -> bool {
+        let bytes = sent.record.body.len() as u64;
+        self.state.received_bytes.fetch_sub(bytes, Ordering::AcqRel);
+        let applied = *self.state.place.lock();
+        if applied.number > self.delivered.number {
+            self.delivered = applied;
+        }
+        if self.is_writer() || sent.place.number <= self.delivered.number {
+            return true;
+        }
+        let Some(batch) = sent.decode(self.delivered) else { return false };
+        self.delivered = batch.place;
+        self.log.record_received(bytes);
+        self.send(LaneEvent::Batches(vec![batch]));
+        true
     }
 
     /// Reads what another node has written since this one last did.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::member::LaneEvent;
 use super::{Inner, LaneMessage};
 use crate::cluster::NodeId;
-use crate::cluster::frame::{Ask, CallFuture, Head, HopEvents, Notes, Reply};
+use crate::cluster::frame::{Ask, CallFuture, CommittedBatch, Head, HopEvents, Notes, Reply};
 use crate::cluster::state::{ClusterState, CoordinatorRequest, Role};
 use rialto_core::id::AgentId;
 use tokio::sync::mpsc;
@@ -81,7 +81,7 @@ impl HopEvents for EngineEvents {
     }
 
     fn replied(&self, epoch: u64, reply: Reply) {
-        let is_ahead = self.with(|_, cluster| cluster.applied.borrow().number < reply.place);
+        let is_ahead = self.with(|_, cluster| cluster.is_missing(reply.place));
         self.send(LaneEvent::Replied { epoch, reply });
         if is_ahead == Some(true) {
             self.request(CoordinatorRequest::Hint);
@@ -91,9 +91,16 @@ impl HopEvents for EngineEvents {
     fn announced(&self, _epoch: u64, head: Head) {
         self.with(|inner, cluster| {
             inner.clock.advance_to(head.now);
-            if cluster.applied.borrow().number < head.number {
+            if cluster.is_missing(head.number) {
                 let _ = cluster.requests.send(CoordinatorRequest::Hint);
             }
+        });
+    }
+
+    fn received(&self, batch: CommittedBatch) {
+        self.with(|inner, cluster| {
+            inner.clock.advance_to(batch.now);
+            let _ = cluster.requests.send(cluster.request_for(batch));
         });
     }
 

@@ -18,7 +18,7 @@ use super::pending::PendingCommands;
 use super::reply::{self, LaneResult, ReplySender};
 use super::timers::Timers;
 use super::{Failure, LaneReply};
-use crate::cluster::frame::{Ask, Head, Hop, Reply, ReplyResult};
+use crate::cluster::frame::{Ask, Hop, Reply, ReplyResult};
 #[cfg(any(test, feature = "testkit"))]
 use crate::cluster::mistake::Mistake;
 use crate::cluster::state::{Applied, ClusterState, Role};
@@ -430,7 +430,7 @@ impl Lane {
         member.state.takeovers.fetch_add(1, Ordering::Relaxed);
         member.hop.lead(lease.epoch);
         member.show();
-        member.hop.announce(Head { number: place.number, now });
+        member.hop.announce(lease.epoch, place, now, None);
         tracing::info!(epoch = lease.epoch, batch = place.number, "this node writes now");
         reply::deliver(member.pending.take_committed());
         for number in member.pending.numbers() {
@@ -503,6 +503,6 @@ impl Lane {
         member.place = place;
         member.show();
         let now = self.inner.clock.now();
-        member.hop.announce(Head { number: place.number, now });
+        member.hop.announce(member.epoch, place, now, self.store.log().lock().newest_record());
     }
 }

@@ -37,6 +37,7 @@ use parking_lot::Mutex;
 use rialto_core::world::World;
 
 use crate::cluster::SharedLog;
+use crate::cluster::frame::BatchRecord;
 use crate::metrics::Histogram;
 use chain::Chain;
 use log::{LoggedBatch, Place};
@@ -283,6 +284,11 @@ pub trait BatchLog: Send {
     /// Appends a batch and returns once it is on disk. The next batch may be appended only after
     /// this one succeeded.
     fn append(&mut self, batch: &Batch) -> Result<Place, StoreError>;
+
+    /// The batch that was appended last, for other nodes; `None` if they read the log themselves.
+    fn newest_record(&self) -> Option<BatchRecord> {
+        None
+    }
 
     /// Fails if another node has appended a batch after the newest one of this log.
     fn confirm_head(&mut self) -> Result<(), StoreError> {

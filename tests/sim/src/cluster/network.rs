@@ -10,10 +10,12 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rialto_core::encoding;
 use rialto_core::id::AgentId;
+use rialto_core::time::Timestamp;
 use rialto_engine::cluster::frame::{
-    Ask, CallFuture, Frame, Head, Hello, Hop, HopEvents, Notes, Reply,
+    Ask, BatchRecord, CallFuture, Frame, Head, Hello, Hop, HopEvents, Notes, Reply,
 };
 use rialto_engine::cluster::{Lease, NodeId};
+use rialto_engine::store::log::Place;
 
 use crate::dice::Dice;
 
@@ -164,7 +166,7 @@ impl Network {
             Frame::Head(_) if dice.chance(LOST_HINTS) => {}
             Frame::Head(head) => events.announced(epoch, head),
             Frame::Notes(notes) => events.noted(follower, notes),
-            Frame::Call { .. } | Frame::CallReply { .. } | Frame::Readers(_) => {}
+            Frame::Call { .. } | Frame::CallReply { .. } | Frame::Readers(_) | Frame::Batch(_) => {}
         }
         Some(to)
     }
@@ -229,7 +231,9 @@ impl Hop for SimHop {
         }
     }
 
-    fn announce(&self, head: Head) {
+    /// Batches are read from the log only: the simulation chooses itself when a node has which.
+    fn announce(&self, _: u64, place: Place, now: Timestamp, _: Option<BatchRecord>) {
+        let head = Head { number: place.number, now };
         let mut links = self.network.0.lock();
         for open in links.connections.values_mut().filter(|open| open.writer == self.node) {
             open.to_follower.push_back(Frame::Head(head));

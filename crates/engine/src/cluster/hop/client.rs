@@ -258,6 +258,7 @@ async fn serve(
         match frame {
             Frame::Reply(reply) => events.replied(epoch, reply),
             Frame::Head(head) => events.announced(epoch, head),
+            Frame::Batch(batch) => events.received(batch),
             Frame::CallReply { number, body } => writer.answer_call(number, body),
             Frame::Readers(agents) => events.readers_told(agents),
             Frame::Hello(_) | Frame::Ask(_) | Frame::Notes(_) | Frame::Call { .. } => {

@@ -23,6 +23,7 @@ use std::{fmt, io};
 
 use parking_lot::Mutex;
 use rialto_core::id::AgentId;
+use rialto_core::time::Timestamp;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -32,18 +33,25 @@ pub use client::{
 };
 pub use codec::{FRAME_BYTES_MAX, HELLO_BYTES_MAX};
 pub use connection::{HANDSHAKE_TIMEOUT, IDLE_FRAME_AFTER, SILENCE_MAX};
-pub use outgoing::OUTGOING_BYTES_MAX;
+pub use outgoing::{OUTGOING_BYTES_MAX, UNSENT_BATCH_BYTES_MAX};
 pub use server::{FOLLOWERS_MAX, LEAD_WAIT_MAX, UNANSWERED_MAX, UNAUTHENTICATED_MAX};
 
 use self::client::WriterConnection;
+use self::codec::encode_frame;
 use self::server::FollowerConnection;
 use self::tls::NodeTls;
-use super::frame::{Ask, CallFuture, Frame, Head, Hello, Hop, HopEvents, Notes, Reply};
+use super::frame::{
+    Ask, BatchRecord, CallFuture, CommittedBatch, Frame, Head, Hello, Hop, HopEvents, Notes, Reply,
+};
 use super::{Lease, NodeId};
 use crate::secret::HubSecret;
+use crate::store::log::Place;
 
 /// The version of the frames. `Hello` is the same in all versions.
 pub const WIRE_VERSION: u16 = 1;
+
+/// The most bytes of a batch that is sent to other nodes. They read a longer one from the database.
+pub const SENT_BATCH_BYTES_MAX: usize = 1 << 20;
 
 /// Where a node listens, and what it says of itself.
 pub struct HopOptions<'a> {
@@ -187,9 +195,17 @@ impl Hop for TcpHop {
         }
     }
 
-    fn announce(&self, head: Head) {
-        for follower in self.connections.open.lock().followers.values() {
-            follower.outgoing.set_head(head);
+    fn announce(&self, epoch: u64, place: Place, now: Timestamp, record: Option<BatchRecord>) {
+        let open = self.connections.open.lock();
+        if open.followers.is_empty() {
+            return;
+        }
+        let record = record.filter(|record| record.body.len() <= SENT_BATCH_BYTES_MAX);
+        let batch = record.map(|record| CommittedBatch { place, epoch, now, record });
+        let frame = batch.and_then(|batch| encode_frame(&Frame::Batch(batch)).ok());
+        let head = Head { number: place.number, now };
+        for follower in open.followers.values().filter(|follower| follower.epoch == epoch) {
+            follower.outgoing.push_batch(frame.as_deref(), head);
         }
     }
 

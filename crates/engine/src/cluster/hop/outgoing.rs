@@ -15,6 +15,10 @@ use crate::cluster::frame::{Frame, Head};
 /// less, so a frame of any size can be sent.
 pub const OUTGOING_BYTES_MAX: usize = 64 << 20;
 
+/// With more bytes than this before them, batches are not sent: the other side reads them from the
+/// database when it has caught up.
+pub const UNSENT_BATCH_BYTES_MAX: usize = 4 << 20;
+
 #[derive(Default)]
 pub(super) struct Outgoing {
     queue: Mutex<Queue>,
@@ -61,6 +65,17 @@ impl Outgoing {
         drop(queue);
         if was_empty {
             self.not_empty.notify_one();
+        }
+    }
+
+    /// Sends a batch, or only the head if there is no frame of it or the other side lags behind.
+    pub(super) fn push_batch(&self, frame: Option<&[u8]>, head: Head) {
+        let queue = self.queue.lock();
+        let has_room = queue.frames.len() + queue.writing <= UNSENT_BATCH_BYTES_MAX;
+        drop(queue);
+        match frame.filter(|_| has_room) {
+            Some(frame) => self.push_bytes(frame),
+            None => self.set_head(head),
         }
     }
 

@@ -250,6 +250,7 @@ async fn serve(
             Frame::Hello(_)
             | Frame::Reply(_)
             | Frame::Head(_)
+            | Frame::Batch(_)
             | Frame::CallReply { .. }
             | Frame::Readers(_) => {
                 return Err(UnexpectedFrame);

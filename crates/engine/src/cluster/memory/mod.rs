@@ -11,6 +11,7 @@ use rialto_core::changes::{Batch, Changes, Counters, ExpiredRows};
 use rialto_core::encoding;
 use rialto_core::time::Timestamp;
 
+use super::frame::BatchRecord;
 use super::mistake::Mistake;
 use super::{Lease, Look, LookQuery, NodeId, NodeReport, NodeRow, SharedLog};
 use crate::store::log::record::chain_hash;
@@ -126,6 +127,7 @@ impl MemoryCluster {
             epoch: 0,
             next: NextIds::default(),
             has_failed: false,
+            newest: None,
         };
         MemoryNodeStore {
             cluster: self.clone(),
@@ -306,6 +308,7 @@ struct MemoryNodeLog {
     epoch: u64,
     next: NextIds,
     has_failed: bool,
+    newest: Option<BatchRecord>,
 }
 
 impl MemoryNodeLog {
@@ -346,6 +349,7 @@ impl MemoryNodeLog {
         self.has_failed = inserted.is_err();
         inserted?;
         self.place = Place { number, hash };
+        self.newest = Some(BatchRecord { format: encoding::BATCH_VERSION, body });
         self.next.advance(&batch.changes);
         Ok(self.place)
     }
@@ -363,6 +367,10 @@ impl BatchLog for MemoryNodeLog {
     fn append(&mut self, batch: &Batch) -> Result<Place, StoreError> {
         let (gates, node) = (self.cluster.gates.clone(), *self.node.lock());
         gates.pass(node, || self.append_now(batch))
+    }
+
+    fn newest_record(&self) -> Option<BatchRecord> {
+        self.newest.clone()
     }
 
     fn confirm_head(&mut self) -> Result<(), StoreError> {

@@ -5,9 +5,13 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rialto_core::id::AgentId;
+use rialto_core::time::Timestamp;
 
-use crate::cluster::frame::{Ask, CallFuture, Head, Hop, HopEvents, Notes, Reply};
+use crate::cluster::frame::{
+    Ask, BatchRecord, CallFuture, CommittedBatch, Head, Hop, HopEvents, Notes, Reply,
+};
 use crate::cluster::{Lease, NodeId};
+use crate::store::log::Place;
 
 /// The connections between the nodes of one process.
 #[derive(Clone, Default)]
@@ -88,14 +92,18 @@ impl Hop for MemoryHop {
         }
     }
 
-    fn announce(&self, head: Head) {
+    fn announce(&self, epoch: u64, place: Place, now: Timestamp, record: Option<BatchRecord>) {
         let others: Vec<_> = {
             let nodes = self.network.0.lock();
             let others = nodes.iter().filter(|(node, _)| **node != self.node);
             others.map(|(_, events)| events.clone()).collect()
         };
+        let batch = record.map(|record| CommittedBatch { place, epoch, now, record });
         for events in others {
-            events.announced(0, head);
+            match &batch {
+                Some(batch) => events.received(batch.clone()),
+                None => events.announced(0, Head { number: place.number, now }),
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 
 use super::*;
-use crate::cluster::frame::{Ask, CallFuture, Head, Hop, Notes, Reply, ReplyResult};
+use crate::cluster::frame::{Ask, BatchRecord, CallFuture, Hop, Notes, Reply, ReplyResult};
 use crate::cluster::memory::{AppendFault, MemoryCluster, MemoryNetwork};
 use crate::cluster::state::{CoordinatorRequest, Role};
 use crate::cluster::{Lease, NodeId};
@@ -140,6 +140,25 @@ async fn commands_run_on_every_node_and_all_worlds_are_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_that_the_writer_sends_is_applied_without_reading_the_log() {
+    let cluster = Cluster::of(2).await;
+    let (writer, follower) = (cluster.writer(), cluster.follower());
+    let (writer, follower) = (&cluster.nodes[writer], &cluster.nodes[follower]);
+    cluster.database.set_cut(follower.id, true);
+    for _ in 0..20 {
+        writer.hub.run(grant("ada", "1")).await.expect("a grant");
+    }
+    let has_all = |engine: &Engine| engine.with_world(|world| snapshot(world, START));
+    let expected = has_all(&writer.hub.engine);
+    follower.hub.until(|engine| has_all(engine) == expected).await;
+    // What was sent while the node was paused is read from the log.
+    cluster.database.set_cut(follower.id, false);
+    cluster.network.remove(follower.id);
+    writer.hub.run(grant("ada", "1")).await.expect("a grant");
+    cluster.check().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_is_the_same_on_every_node() {
     let cluster = Cluster::of(2).await;
     for node in &cluster.nodes {
@@ -186,7 +205,7 @@ impl Hop for KeptReplies {
     fn reply(&self, _: NodeId, _: u64, reply: Reply) {
         self.0.lock().push(reply);
     }
-    fn announce(&self, _: Head) {}
+    fn announce(&self, _: u64, _: Place, _: Timestamp, _: Option<BatchRecord>) {}
     fn tell_readers(&self, _: &[AgentId]) {}
     fn call(&self, _: Vec<u8>) -> CallFuture {
         Box::pin(std::future::ready(None))

@@ -20,6 +20,7 @@ use tokio_postgres::error::SqlState;
 use super::SharedRows;
 use super::session::{Arguments, Session, SessionSettings, store_error};
 use super::url::Database;
+use crate::cluster::frame::BatchRecord;
 #[cfg(any(test, feature = "testkit"))]
 use crate::cluster::mistake::Mistake;
 use crate::metrics::Histogram;
@@ -55,7 +56,9 @@ pub struct PostgresLog {
     durations: Arc<Histogram>,
     /// After an error it is unknown what the next place has.
     is_stopped: bool,
+    /// The batch that was appended last.
     buffer: Vec<u8>,
+    format: u8,
 }
 
 impl PostgresLog {
@@ -74,6 +77,7 @@ impl PostgresLog {
             durations: Arc::new(Histogram::for_durations()),
             is_stopped: true,
             buffer: Vec::new(),
+            format: 0,
         }
     }
 
@@ -90,6 +94,7 @@ impl PostgresLog {
         let hash = chain_hash(self.place.hash, number, self.epoch, &self.buffer);
         let (seq, epoch) = (sql_id(number), sql_id(self.epoch));
         let format = self.shared.format.load(Ordering::Acquire);
+        self.format = u8::try_from(format).unwrap_or(u8::MAX);
         let (body, hash_bytes, before) = (&self.buffer[..], &hash.0[..], &self.place.hash.0[..]);
         let sql = if number == 1 { APPEND_FIRST } else { APPEND };
         let connection = self.session.connect()?;
@@ -140,6 +145,10 @@ impl BatchLog for PostgresLog {
         self.place = place;
         self.next.advance(&batch.changes);
         Ok(place)
+    }
+
+    fn newest_record(&self) -> Option<BatchRecord> {
+        Some(BatchRecord { format: self.format, body: self.buffer.clone() })
     }
 
     fn confirm_head(&mut self) -> Result<(), StoreError> {

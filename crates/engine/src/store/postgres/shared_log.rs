@@ -148,6 +148,10 @@ impl SharedLog for PostgresSharedLog {
         Ok(look)
     }
 
+    fn record_received(&mut self, bytes: u64) {
+        self.shared.log_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     fn hash_of(&mut self, number: u64) -> Result<Option<ChainHash>, StoreError> {
         let number = sql_id(number);
         let rows = self.session.run_again(|connection| connection.query(HASH, &[&number]))?;

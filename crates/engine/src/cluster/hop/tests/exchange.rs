@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::*;
-use crate::cluster::hop::{CALL_TIMEOUT, CALLS_MAX};
+use crate::cluster::hop::{CALL_TIMEOUT, CALLS_MAX, SENT_BATCH_BYTES_MAX};
 
 #[tokio::test]
 async fn commands_and_replies_keep_their_order() {
@@ -70,7 +70,7 @@ async fn the_newest_head_arrives_and_none_comes_after_a_newer_one() {
     let (writer, mut follower) = connected_pair(5).await;
     let head = |number: u64| Head { number: 1_000 + number, now: Timestamp(0) };
     for number in 0..10_000 {
-        writer.hop.announce(head(number));
+        writer.hop.announce(5, place(head(number).number), Timestamp(0), None);
     }
     let mut numbers = Vec::new();
     while numbers.last() != Some(&head(9_999).number) {
@@ -81,6 +81,32 @@ async fn the_newest_head_arrives_and_none_comes_after_a_newer_one() {
     }
     assert!(numbers.is_sorted(), "{numbers:?}");
     assert!(numbers.len() < 5_000, "heads that were not sent are replaced: {}", numbers.len());
+}
+
+#[tokio::test]
+async fn batches_arrive_in_order_and_a_long_one_is_only_announced() {
+    let (writer, mut follower) = connected_pair(5).await;
+    let record = |length: usize| BatchRecord { format: 1, body: vec![7; length] };
+    let sent = [(1, 10), (2, SENT_BATCH_BYTES_MAX), (3, 0)];
+    for (number, length) in sent {
+        writer.hop.announce(5, place(number), Timestamp(9), Some(record(length)));
+        writer.hop.announce(4, place(number), Timestamp(9), Some(record(length)));
+    }
+    for (number, length) in sent {
+        let (place, now, record) = (place(number), Timestamp(9), record(length));
+        let batch = CommittedBatch { place, epoch: 5, now, record };
+        assert_eq!(follower.next().await, Event::Received(batch));
+    }
+    writer.hop.announce(5, place(4), Timestamp(9), Some(record(SENT_BATCH_BYTES_MAX + 1)));
+    let long = Event::Announced(5, Head { number: 4, now: Timestamp(9) });
+    loop {
+        match timeout(WAIT, follower.received.recv()).await.expect("a head arrives") {
+            Some(event) if event == long => return,
+            // An idle writer repeats its own.
+            Some(Event::Announced(..)) => {}
+            other => panic!("expected a head, got {other:?}"),
+        }
+    }
 }
 
 #[tokio::test]

@@ -26,11 +26,13 @@ use super::connection::Connection;
 use super::tls::NodeTls;
 use super::{HopOptions, TcpHop, WIRE_VERSION};
 use crate::cluster::frame::{
-    Ask, CallFuture, Frame, Head, Hello, Hop, HopEvents, Notes, Reply, ReplyResult,
+    Ask, BatchRecord, CallFuture, CommittedBatch, Frame, Head, Hello, Hop, HopEvents, Notes, Reply,
+    ReplyResult,
 };
 use crate::cluster::{Lease, NodeId};
 use crate::fixtures::send_message;
 use crate::secret::HubSecret;
+use crate::store::log::Place;
 
 const HUB: [u8; 16] = [7; 16];
 const WAIT: Duration = Duration::from_secs(20);
@@ -41,6 +43,7 @@ enum Event {
     Refused(u64),
     Replied(u64, Reply),
     Announced(u64, Head),
+    Received(CommittedBatch),
     Asked(u64, NodeId, Ask),
     ReadersTold(Vec<AgentId>),
     Noted(NodeId, Notes),
@@ -94,6 +97,10 @@ impl HopEvents for RecordedEvents {
 
     fn announced(&self, epoch: u64, head: Head) {
         self.record(Event::Announced(epoch, head));
+    }
+
+    fn received(&self, batch: CommittedBatch) {
+        self.record(Event::Received(batch));
     }
 
     fn readers_told(&self, agents: Vec<AgentId>) {
@@ -206,6 +213,10 @@ impl TestNode {
             other => panic!("expected a command, got {other:?}"),
         }
     }
+}
+
+fn place(number: u64) -> Place {
+    Place { number, ..Place::default() }
 }
 
 /// A writer of this epoch, and a node that is connected to it.
