@@ -6,32 +6,27 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, sync_channel};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::member::LaneEvent;
+use super::reporter::ReporterRequest;
 use super::{Inner, LaneMessage};
 use crate::cluster::frame::{CommittedBatch, Hop, Notes};
 #[cfg(any(test, feature = "testkit"))]
 use crate::cluster::mistake::Mistake;
 use crate::cluster::state::{Applied, ClusterState, CoordinatorRequest, Role, STALE_AFTER};
-use crate::cluster::{Lease, LookQuery, NodeId, NodeReport, SharedLog, known_formats};
+use crate::cluster::{Lease, LookQuery, NodeId, SharedLog};
 use crate::store::StoreError;
 use crate::store::log::Place;
 
 /// The longest time between two looks: what a lost hint costs.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// How often a writer that appends nothing shows that it is alive.
-const BEAT_INTERVAL: Duration = Duration::from_millis(500);
 /// How often a node tells the writer what was seen and presented.
 const NOTES_INTERVAL: Duration = Duration::from_millis(500);
-/// How often a node reports itself to the others.
-const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the writer removes old batches from the log.
-const TRUNCATE_INTERVAL: Duration = Duration::from_secs(30);
 /// How often a node that has the lease tries to append its first batch before it looks again at who
 /// has the lease.
 const LEAD_ATTEMPTS: usize = 8;
@@ -47,7 +42,7 @@ pub struct CoordinatorParts {
     pub lane: mpsc::WeakSender<LaneMessage>,
     /// How long a writer may show no sign of life.
     pub lease: Duration,
-    pub version: String,
+    pub reporter: Sender<ReporterRequest>,
 }
 
 /// What is known of the writer, and since when nothing has changed.
@@ -66,7 +61,7 @@ pub struct Coordinator {
     hop: Arc<dyn Hop>,
     lane: mpsc::WeakSender<LaneMessage>,
     lease_time: Duration,
-    version: String,
+    reporter: Sender<ReporterRequest>,
     signs: WriterSigns,
     /// The newest batch that the lane was given.
     delivered: Place,
@@ -77,16 +72,13 @@ pub struct Coordinator {
     looked_at: Option<Instant>,
     /// Looks whose batches may not be applied yet: when each began, and the newest batch it found.
     unapplied: VecDeque<(Instant, u64)>,
-    beat_at: Instant,
     noted_at: Instant,
-    reported_at: Option<Instant>,
-    truncated_at: Instant,
     is_resigned: bool,
 }
 
 impl Coordinator {
     pub fn new(parts: CoordinatorParts) -> Self {
-        let CoordinatorParts { log, inner, state, hop, lane, lease, version } = parts;
+        let CoordinatorParts { log, inner, state, hop, lane, lease, reporter } = parts;
         let now = Instant::now();
         let delivered = *state.place.lock();
         let signs = WriterSigns { lease: Lease::default(), head: 0, changed_at: now, gone: None };
@@ -97,17 +89,14 @@ impl Coordinator {
             hop,
             lane,
             lease_time: lease,
-            version,
+            reporter,
             signs,
             delivered,
             mine: None,
             waiting: Vec::new(),
             looked_at: None,
             unapplied: VecDeque::new(),
-            beat_at: now,
             noted_at: now,
-            reported_at: None,
-            truncated_at: now,
             is_resigned: false,
         }
     }
@@ -134,8 +123,7 @@ impl Coordinator {
                         let _ = done.send(());
                     }
                     CoordinatorRequest::Leave(done) => {
-                        self.leave();
-                        let _ = done.send(());
+                        let _ = self.reporter.send(ReporterRequest::Leave(done));
                         return;
                     }
                     CoordinatorRequest::Stop => return,
@@ -179,10 +167,8 @@ impl Coordinator {
     pub fn step(&mut self) -> Result<(), StoreError> {
         self.look()?;
         self.elect()?;
-        self.beat()?;
         self.note();
-        self.report()?;
-        self.truncate()
+        Ok(())
     }
 
     fn is_writer(&self) -> bool {
@@ -333,7 +319,7 @@ impl Coordinator {
             match result.recv_timeout(LANE_TIMEOUT) {
                 Ok(Ok(())) => {
                     self.state.joined.send_replace(true);
-                    self.beat_at = Instant::now();
+                    let _ = self.reporter.send(ReporterRequest::Lead(lease));
                     return self.look();
                 }
                 Ok(Err(StoreError::Taken { .. })) => {}
@@ -343,19 +329,6 @@ impl Coordinator {
             }
         }
         self.mine = None;
-        Ok(())
-    }
-
-    /// Shows that this writer is alive.
-    fn beat(&mut self) -> Result<(), StoreError> {
-        if !self.is_writer() || self.beat_at.elapsed() < BEAT_INTERVAL {
-            return Ok(());
-        }
-        let Some(lease) = &mut self.mine else { return Ok(()) };
-        self.beat_at = Instant::now();
-        if self.log.beat(lease)? {
-            lease.beat += 1;
-        }
         Ok(())
     }
 
@@ -382,43 +355,6 @@ impl Coordinator {
         }
     }
 
-    fn report(&mut self) -> Result<(), StoreError> {
-        if self.reported_at.is_some_and(|at| at.elapsed() < REPORT_INTERVAL) {
-            return Ok(());
-        }
-        self.reported_at = Some(Instant::now());
-        let report = NodeReport {
-            node: self.state.node,
-            address: self.state.address().to_owned(),
-            version: self.version.clone(),
-            formats: known_formats(),
-            applied: self.state.applied.borrow().number,
-        };
-        let nodes = self.log.report(&report)?;
-        let newest_of_all = nodes.iter().map(|row| row.report.formats.1).min();
-        *self.state.nodes.lock() = nodes;
-        if let Some(format) = newest_of_all.filter(|_| self.is_writer())
-            && self.log.raise_format(format)?
-        {
-            tracing::info!(
-                format,
-                "all nodes read a newer format of batches; it is written from now on"
-            );
-        }
-        Ok(())
-    }
-
-    fn truncate(&mut self) -> Result<(), StoreError> {
-        if !self.is_writer() || self.truncated_at.elapsed() < TRUNCATE_INTERVAL {
-            return Ok(());
-        }
-        // A long rest is removed in several steps, with a look between them.
-        if !self.log.truncate()? {
-            self.truncated_at = Instant::now();
-        }
-        Ok(())
-    }
-
     /// Gives the lease back, so that another node writes at once.
     fn resign(&mut self) {
         self.is_resigned = true;
@@ -429,14 +365,6 @@ impl Coordinator {
             && let Err(error) = self.log.release_lease(&lease)
         {
             tracing::warn!(%error, "the lease could not be given back");
-        }
-    }
-
-    /// Removes what this node has reported, so that the others neither wait for it to read a newer
-    /// format nor share limits with it.
-    fn leave(&mut self) {
-        if let Err(error) = self.log.remove_report(self.state.node) {
-            tracing::warn!(%error, "the other nodes consider this one for some seconds");
         }
     }
 

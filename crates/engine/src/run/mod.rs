@@ -18,6 +18,7 @@ mod notifier;
 mod pending;
 mod reader_pool;
 mod reply;
+mod reporter;
 mod start;
 #[cfg(test)]
 mod tests;

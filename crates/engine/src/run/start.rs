@@ -29,6 +29,7 @@ use super::log_thread::LogThread;
 use super::member::Member;
 use super::notifier::Notifier;
 use super::reader_pool::ReaderPool;
+use super::reporter::{Reporter, ReporterRequest};
 use super::timers::{Timers, run_timer};
 use super::{Engine, Inner, LANE_QUEUE_MAX};
 use crate::clock::Clock;
@@ -138,23 +139,19 @@ impl Engine {
     ) -> Result<RunningEngine, StoreError> {
         let node = JoiningNode::prepare(&setup, parts)?;
         let (engine, mut lane, due) = assemble(setup, Some(node.state.clone()))?;
-        let (coordinator, requests) = node.join(&engine, &mut lane, Box::new(connect))?;
+        let threads = node.join(&engine, &mut lane, Box::new(connect))?;
         let started = run(engine, lane, due)?;
         if let Some(state) = &started.engine.inner.cluster {
             tokio::spawn(watch_staleness(Arc::downgrade(state)));
             if state.place_file.get().is_some() {
                 let state = Arc::downgrade(state);
                 // A thread of its own: nothing waits for the disk of the node.
-                std::thread::Builder::new()
-                    .name("place".to_owned())
-                    .spawn(move || keep_written(&state))
-                    .map_err(|error| StoreError::Failed(error.to_string()))?;
+                start_thread("place", move || keep_written(&state))?;
             }
         }
-        std::thread::Builder::new()
-            .name("coordinator".to_owned())
-            .spawn(move || coordinator.run(&requests))
-            .map_err(|error| StoreError::Failed(error.to_string()))?;
+        let NodeThreads { coordinator, requests, reporter, reports } = threads;
+        start_thread("coordinator", move || coordinator.run(&requests))?;
+        start_thread("reporter", move || reporter.run(&reports))?;
         Ok(started)
     }
 }
@@ -247,9 +244,24 @@ pub(crate) fn assemble(
 /// A node that is about to join a cluster.
 struct JoiningNode {
     log: Box<dyn SharedLog>,
+    report_log: Box<dyn SharedLog>,
     state: Arc<ClusterState>,
     requests: std::sync::mpsc::Receiver<CoordinatorRequest>,
     parts: NodeParts,
+}
+
+/// What runs beside the lane of a node, and what it is asked with.
+struct NodeThreads {
+    coordinator: Coordinator,
+    requests: std::sync::mpsc::Receiver<CoordinatorRequest>,
+    reporter: Reporter,
+    reports: std::sync::mpsc::Receiver<ReporterRequest>,
+}
+
+/// Starts a thread that ends by itself.
+fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+    thread.map(drop).map_err(|error| StoreError::Failed(error.to_string()))
 }
 
 /// Makes a node's connections to the others, given what is to be told of them. Returns them with the
@@ -260,9 +272,12 @@ type ConnectNode<'c> =
 impl JoiningNode {
     /// Sets the clock by that of the database, which all nodes share.
     fn prepare(setup: &EngineParts, parts: NodeParts) -> Result<Self, StoreError> {
-        let mut log = setup.store.open_shared_log()?.ok_or_else(|| {
-            StoreError::Failed("only a PostgreSQL store can be shared by nodes".to_owned())
-        })?;
+        let open_log = || {
+            setup.store.open_shared_log()?.ok_or_else(|| {
+                StoreError::Failed("only a PostgreSQL store can be shared by nodes".to_owned())
+            })
+        };
+        let (mut log, report_log) = (open_log()?, open_log()?);
         setup.clock.set_to(log.database_time()?);
         let mut bytes = [0; 8];
         setup.random.fill_bytes(&mut bytes);
@@ -270,17 +285,17 @@ impl JoiningNode {
         let node = NodeId((u64::from_le_bytes(bytes) >> 1).max(1));
         let (sender, requests) = std::sync::mpsc::channel();
         let state = Arc::new(ClusterState::new(node, sender));
-        Ok(Self { log, state, requests, parts })
+        Ok(Self { log, report_log, state, requests, parts })
     }
 
-    /// Connects the lane with the other nodes, and returns what follows the log.
+    /// Connects the lane with the other nodes, and returns what runs beside it.
     fn join(
         self,
         engine: &Engine,
         lane: &mut Lane,
         connect: Box<ConnectNode<'_>>,
-    ) -> Result<(Coordinator, std::sync::mpsc::Receiver<CoordinatorRequest>), StoreError> {
-        let Self { mut log, state, requests, parts } = self;
+    ) -> Result<NodeThreads, StoreError> {
+        let Self { mut log, report_log, state, requests, parts } = self;
         let NodeParts { lease, version, place_file } = parts;
         let (place, epoch) = (lane.store.place(), lane.store.loaded_epoch());
         if let Some((path, hub)) = place_file {
@@ -296,8 +311,10 @@ impl JoiningNode {
         let _ = engine.inner.hop.set(hop.clone());
         lane.member = Some(Member::new(state.clone(), hop.clone(), place, epoch));
         let (inner, lane) = (engine.inner.clone(), engine.lane.downgrade());
-        let parts = CoordinatorParts { log, inner, state, hop, lane, lease, version };
-        Ok((Coordinator::new(parts), requests))
+        let reporter = Reporter::new(report_log, state.clone(), version);
+        let (sender, reports) = std::sync::mpsc::channel();
+        let parts = CoordinatorParts { log, inner, state, hop, lane, lease, reporter: sender };
+        Ok(NodeThreads { coordinator: Coordinator::new(parts), requests, reporter, reports })
     }
 }
 

@@ -1,0 +1,146 @@
+//! The reporter: one thread of a node that shows the others that it is alive, and removes old batches
+//! from the log.
+//!
+//! All of it is written to the database, whose disk may be slow for seconds. So it has a session of
+//! its own: looks at the log, which decide whether this node may answer, never wait for a write.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use crate::cluster::state::{ClusterState, Role};
+use crate::cluster::{Lease, NodeReport, SharedLog, known_formats};
+use crate::store::StoreError;
+
+/// How often a writer that appends nothing shows that it is alive.
+const BEAT_INTERVAL: Duration = Duration::from_millis(500);
+/// How often a node reports itself to the others.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the writer removes old batches from the log.
+const TRUNCATE_INTERVAL: Duration = Duration::from_secs(30);
+/// How long the thread sleeps.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A request to the reporter.
+pub enum ReporterRequest {
+    /// This node writes from now on, with this lease.
+    Lead(Lease),
+    /// This node has stopped: the others need not consider it any more.
+    Leave(oneshot::Sender<()>),
+}
+
+pub struct Reporter {
+    log: Box<dyn SharedLog>,
+    state: Arc<ClusterState>,
+    version: String,
+    lease: Option<Lease>,
+    beat_at: Instant,
+    reported_at: Option<Instant>,
+    truncated_at: Instant,
+}
+
+impl Reporter {
+    pub fn new(log: Box<dyn SharedLog>, state: Arc<ClusterState>, version: String) -> Self {
+        let now = Instant::now();
+        Self {
+            log,
+            state,
+            version,
+            lease: None,
+            beat_at: now,
+            reported_at: None,
+            truncated_at: now,
+        }
+    }
+
+    /// Runs until the node leaves or its coordinator ends.
+    pub fn run(mut self, requests: &Receiver<ReporterRequest>) {
+        loop {
+            match self.report() {
+                Ok(()) => {}
+                // The coordinator meets the same error, and tells.
+                Err(error) if error.is_about_the_place() => {}
+                Err(error) => tracing::warn!(%error, "this node could not report to the others"),
+            }
+            match requests.recv_timeout(PAUSE) {
+                Ok(ReporterRequest::Lead(lease)) => {
+                    (self.lease, self.beat_at) = (Some(lease), Instant::now());
+                }
+                Ok(ReporterRequest::Leave(done)) => {
+                    self.leave();
+                    let _ = done.send(());
+                    return;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn report(&mut self) -> Result<(), StoreError> {
+        self.beat()?;
+        self.report_node()?;
+        self.truncate()
+    }
+
+    fn is_writer(&self) -> bool {
+        self.state.applied.borrow().role == Role::Writer
+    }
+
+    /// Shows that this writer is alive.
+    fn beat(&mut self) -> Result<(), StoreError> {
+        let is_due = self.beat_at.elapsed() >= BEAT_INTERVAL;
+        let Some(lease) = self.lease.as_ref().filter(|_| is_due && self.is_writer()) else {
+            return Ok(());
+        };
+        self.beat_at = Instant::now();
+        self.log.beat(lease).map(drop)
+    }
+
+    fn report_node(&mut self) -> Result<(), StoreError> {
+        if self.reported_at.is_some_and(|at| at.elapsed() < REPORT_INTERVAL) {
+            return Ok(());
+        }
+        self.reported_at = Some(Instant::now());
+        let report = NodeReport {
+            node: self.state.node,
+            address: self.state.address().to_owned(),
+            version: self.version.clone(),
+            formats: known_formats(),
+            applied: self.state.applied.borrow().number,
+        };
+        let nodes = self.log.report(&report)?;
+        let newest_of_all = nodes.iter().map(|row| row.report.formats.1).min();
+        *self.state.nodes.lock() = nodes;
+        if let Some(format) = newest_of_all.filter(|_| self.is_writer())
+            && self.log.raise_format(format)?
+        {
+            tracing::info!(
+                format,
+                "all nodes read a newer format of batches; it is written from now on"
+            );
+        }
+        Ok(())
+    }
+
+    fn truncate(&mut self) -> Result<(), StoreError> {
+        if !self.is_writer() || self.truncated_at.elapsed() < TRUNCATE_INTERVAL {
+            return Ok(());
+        }
+        // A long rest is removed in several steps.
+        if !self.log.truncate()? {
+            self.truncated_at = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Removes what this node has reported, so that the others neither wait for it to read a newer
+    /// format nor share limits with it.
+    fn leave(&mut self) {
+        if let Err(error) = self.log.remove_report(self.state.node) {
+            tracing::warn!(%error, "the other nodes consider this one for some seconds");
+        }
+    }
+}
