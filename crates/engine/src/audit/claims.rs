@@ -165,8 +165,8 @@ fn check_index_rows(
     indexed: ClaimId,
     check: &mut Check,
 ) -> Result<(), StoreError> {
-    for stray in table::find_strays(db, indexed, 100)? {
-        check.add_breach(|| table::describe_stray(stray));
+    for claim in table::find_mismatches(db, indexed, 100)? {
+        check.add_breach(|| table::describe_mismatch(claim));
     }
     Ok(())
 }

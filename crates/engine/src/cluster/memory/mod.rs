@@ -6,7 +6,7 @@ mod network;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use rialto_core::changes::{Batch, Changes, Counters, ExpiredRows};
 use rialto_core::encoding;
 use rialto_core::time::Timestamp;
@@ -60,6 +60,9 @@ struct Record {
     late: Vec<LateRow>,
     /// Nodes that do not reach the database.
     cut: HashSet<NodeId>,
+    /// Whether reports wait, and how many do.
+    holds_reports: bool,
+    held_reports: usize,
     mistake: Option<Mistake>,
 }
 
@@ -107,6 +110,7 @@ impl Record {
 #[derive(Clone, Default)]
 pub struct MemoryCluster {
     record: Arc<Mutex<Record>>,
+    reports_changed: Arc<Condvar>,
     gates: AppendGates,
 }
 
@@ -218,6 +222,17 @@ impl MemoryCluster {
             true => record.cut.insert(node),
             false => record.cut.remove(&node),
         };
+    }
+
+    /// Lets reports of nodes wait, as on a database whose disk is slow, or lets them go on.
+    pub fn hold_reports(&self, hold: bool) {
+        self.record.lock().holds_reports = hold;
+        self.reports_changed.notify_all();
+    }
+
+    /// How many reports wait.
+    pub fn held_reports(&self) -> usize {
+        self.record.lock().held_reports
     }
 
     /// The newest batch is lost, as in a fail-over to a standby that lags behind.
@@ -465,6 +480,9 @@ impl SharedLog for MemorySharedLog {
     fn report(&mut self, report: &NodeReport) -> Result<Vec<NodeRow>, StoreError> {
         *self.node.lock() = report.node;
         let mut record = self.reach()?;
+        record.held_reports += 1;
+        self.cluster.reports_changed.wait_while(&mut record, |record| record.holds_reports);
+        record.held_reports -= 1;
         record.nodes.insert(report.node, report.clone());
         let seen_at = record.now;
         let row = |report: &NodeReport| NodeRow { report: report.clone(), seen_at, silent_ms: 0 };

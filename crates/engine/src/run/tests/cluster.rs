@@ -159,6 +159,19 @@ async fn a_batch_that_the_writer_sends_is_applied_without_reading_the_log() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_takes_no_reports_can_still_be_read() {
+    let cluster = Cluster::of(2).await;
+    cluster.database.hold_reports(true);
+    cluster.nodes[0].hub.until(|_| cluster.database.held_reports() == 2).await;
+    for node in &cluster.nodes {
+        node.hub.engine.fresh().await.expect("the log can be read");
+        node.hub.run(grant("ada", "1")).await.expect("the log can be written");
+    }
+    cluster.database.hold_reports(false);
+    cluster.check().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_is_the_same_on_every_node() {
     let cluster = Cluster::of(2).await;
     for node in &cluster.nodes {

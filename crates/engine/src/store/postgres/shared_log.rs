@@ -1,7 +1,7 @@
 //! The log and the lease as every node of a cluster follows them.
 //!
-//! Signs of life, reports and the removal of old batches may be lost in a crash of the database. They
-//! do not wait for its disk, because looks would wait with them.
+//! Signs of life, reports and the removal of old batches may be lost in a crash of the database, so they
+//! do not wait for its disk.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -66,7 +66,7 @@ pub const LIVE_NODES: &str = "
 
 /// Never the newest batch that the tables have: the next one is inserted beside it, and a start
 /// compares it with the tables. What is kept has no gap. Only the oldest batches
-/// are looked at, because the log has no index of times, and looks wait for this.
+/// are looked at, because the log has no index of times.
 const TRUNCATE: &str = "
     DELETE FROM log USING (
         SELECT coalesce(min(seq) FILTER (WHERE at >= clock_timestamp() - $1 * interval '1 second'),

@@ -150,7 +150,7 @@ pub fn find_indexed(db: &Connection, digest: Digest) -> Result<Option<Claim>, St
 }
 
 /// Claims whose entry in the index does not match the table, at most `limit`.
-pub fn find_strays(
+pub fn find_mismatches(
     db: &Connection,
     indexed: ClaimId,
     limit: u32,
@@ -165,7 +165,7 @@ pub fn find_strays(
 }
 
 /// What is wrong with such a claim.
-pub fn describe_stray(claim: ClaimId) -> String {
+pub fn describe_mismatch(claim: ClaimId) -> String {
     format!("the index entry of claim {claim} does not match the claims table")
 }
 

@@ -54,8 +54,8 @@ fn check_cold_rows(db: &Connection) -> Result<(), StoreError> {
     let sql = "SELECT id, digest, target, crc FROM claims";
     for_each_row(db, sql, |row| claims::read_claim(row).map(drop))?;
     let indexed = claims::last_indexed(db)?;
-    match claims::find_strays(db, indexed, 1)?.first() {
-        Some(stray) => Err(StoreError::Corrupt(claims::describe_stray(*stray))),
+    match claims::find_mismatches(db, indexed, 1)?.first() {
+        Some(claim) => Err(StoreError::Corrupt(claims::describe_mismatch(*claim))),
         None => Ok(()),
     }
 }
