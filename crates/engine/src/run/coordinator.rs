@@ -303,6 +303,7 @@ impl Coordinator {
         };
         tracing::info!(epoch = lease.epoch, is_gone, is_silent, "taking over from {}", before.node);
         self.mine = Some(lease.clone());
+        let _ = self.reporter.send(ReporterRequest::Lead(lease.clone()));
         self.lead(&before, lease)
     }
 
@@ -317,11 +318,7 @@ impl Coordinator {
             let (done, result) = sync_channel(1);
             self.send(LaneEvent::Lead { lease: lease.clone(), done });
             match result.recv_timeout(LANE_TIMEOUT) {
-                Ok(Ok(())) => {
-                    self.state.joined.send_replace(true);
-                    let _ = self.reporter.send(ReporterRequest::Lead(lease));
-                    return self.look();
-                }
+                Ok(Ok(())) => return self.look(),
                 Ok(Err(StoreError::Taken { .. })) => {}
                 Ok(Err(StoreError::Locked(_))) => self.log.end_session_of(before)?,
                 Ok(Err(error)) => return Err(error),

@@ -408,6 +408,14 @@ impl Lane {
 
     /// Becomes the writer: an empty batch of the new epoch settles what earlier writers committed.
     pub(super) fn lead(&mut self, lease: &Lease) -> Result<(), StoreError> {
+        // An earlier request may have been carried out later than the coordinator waited. What was
+        // decided since is void, and its commands are decided again.
+        while self.is_appending() {
+            self.finish_append();
+        }
+        if !self.is_follower() {
+            self.step_down(Vec::new());
+        }
         let Some(member) = &mut self.member else { return Ok(()) };
         let now = self.inner.clock.now();
         let mut first =
@@ -425,6 +433,7 @@ impl Lane {
         self.store.set_writing(true);
         // From now on its own clock counts, and no other node's sets it back.
         member.state.has_joined.store(true, Ordering::Release);
+        member.state.joined.send_replace(true);
         (member.place, member.epoch, member.role) = (place, lease.epoch, Role::Writer);
         member.asks.clear();
         member.state.takeovers.fetch_add(1, Ordering::Relaxed);

@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// A request to the reporter.
 pub enum ReporterRequest {
-    /// This node writes from now on, with this lease.
+    /// This node has taken this lease, and is about to write.
     Lead(Lease),
     /// This node has stopped: the others need not consider it any more.
     Leave(oneshot::Sender<()>),
@@ -58,11 +58,8 @@ impl Reporter {
     /// Runs until the node leaves or its coordinator ends.
     pub fn run(mut self, requests: &Receiver<ReporterRequest>) {
         loop {
-            match self.report() {
-                Ok(()) => {}
-                // The coordinator meets the same error, and tells.
-                Err(error) if error.is_about_the_place() => {}
-                Err(error) => tracing::warn!(%error, "this node could not report to the others"),
+            if let Err(error) = self.report() {
+                tracing::warn!(%error, "this node could not report to the others");
             }
             match requests.recv_timeout(PAUSE) {
                 Ok(ReporterRequest::Lead(lease)) => {
@@ -89,12 +86,11 @@ impl Reporter {
         self.state.applied.borrow().role == Role::Writer
     }
 
-    /// Shows that this writer is alive.
+    /// Shows that this writer is alive. One that cannot read the log is of no use, so it shows none.
     fn beat(&mut self) -> Result<(), StoreError> {
-        let is_due = self.beat_at.elapsed() >= BEAT_INTERVAL;
-        let Some(lease) = self.lease.as_ref().filter(|_| is_due && self.is_writer()) else {
-            return Ok(());
-        };
+        let is_due =
+            self.beat_at.elapsed() >= BEAT_INTERVAL && self.is_writer() && self.state.is_current();
+        let Some(lease) = self.lease.as_ref().filter(|_| is_due) else { return Ok(()) };
         self.beat_at = Instant::now();
         self.log.beat(lease).map(drop)
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rialto_core::command::Command;
-use rialto_core::id::TransferId;
+use rialto_core::id::{EntryId, TransferId};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 
@@ -286,6 +286,27 @@ fn a_command_that_was_refused_and_is_sent_again_stays_refused() {
     assert!(matches!(ask(4, transfer()), ReplyResult::Answer(_)), "as a new command it succeeds");
     assert_eq!(ask(4, transfer()), ReplyResult::Committed, "its answer is in the log");
     assert_eq!(engine.with_world(|world| world.next.transfer), TransferId(2), "one transfer");
+}
+
+#[tokio::test]
+async fn a_node_that_is_told_twice_to_lead_runs_what_waits_once() {
+    let (database, hop) = (MemoryCluster::at(START), Arc::new(KeptReplies::default()));
+    let started = ManualLane::start_node(node_parts(&database, START), |_, _| hop.clone());
+    let (engine, mut lane) = started.expect("an empty log can be read");
+    let caller = engine.clone();
+    let waiting = tokio::spawn(async move { caller.run(grant("ada", "5")).await });
+    tokio::task::yield_now().await;
+    lane.decide_batch();
+    // The first request took so long that the coordinator asked again.
+    for epoch in [1, 2] {
+        lane.lead(&Lease { epoch, ..Lease::default() }).expect("nothing hinders it");
+    }
+    assert!(lane.run_batch(), "the lane goes on");
+    waiting.await.expect("no panic").expect("it is granted");
+    let epochs: Vec<u64> = database.batches().iter().map(|logged| logged.epoch).collect();
+    assert_eq!(epochs, [1, 2, 2], "two first batches, and the grant");
+    let next = engine.with_world(|world| world.next.entry);
+    assert_eq!(next, EntryId(3), "the welcome grant and this one");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

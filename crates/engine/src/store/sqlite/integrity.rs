@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use rialto_core::id::NoticeId;
 use rusqlite::{Connection, Row};
 
 use super::row::check_row;
@@ -48,9 +47,7 @@ fn check_cold_rows(db: &Connection) -> Result<(), StoreError> {
         let sql = format!("SELECT id, body, crc FROM {table}");
         for_each_row(db, &sql, |row| check_row(table, row))?;
     }
-    for_each_row(db, &notices::select_after(NoticeId(0)), |row| {
-        notices::read_notice(row).map(drop)
-    })?;
+    for_each_row(db, &notices::select_all(), |row| notices::read_notice(row).map(drop))?;
     let sql = "SELECT id, digest, target, crc FROM claims";
     for_each_row(db, sql, |row| claims::read_claim(row).map(drop))?;
     let indexed = claims::last_indexed(db)?;

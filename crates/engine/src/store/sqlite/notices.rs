@@ -40,6 +40,11 @@ pub fn load_notice(db: &Connection, id: NoticeId) -> Result<Option<Notice>, Stor
     rows.next().map_err(store_error)?.map(read_notice).transpose()
 }
 
+/// The query for all notices, also one whose id is damaged.
+pub fn select_all() -> String {
+    format!("SELECT {COLUMNS} FROM notices")
+}
+
 /// The query for all notices after one, in order.
 pub fn select_after(id: NoticeId) -> String {
     format!("SELECT {COLUMNS} FROM notices WHERE id > {} ORDER BY id", id.0)

@@ -253,6 +253,8 @@ fn a_row_that_a_damaged_key_would_hide_stops_the_start() {
     let moved = numbered.map(|table| {
         format!("UPDATE {table} SET id = 1 << 40 WHERE id = (SELECT max(id) FROM {table})")
     });
+    let first = COLD_TABLES
+        .map(|table| format!("UPDATE {table} SET id = 0 WHERE id = (SELECT min(id) FROM {table})"));
     let named = ["counters", "log", "log_place", "mailboxes_written", "claims_indexed"];
     let renamed = named.map(|name| format!("UPDATE state SET name = 'x' WHERE name = '{name}'"));
     let others = [
@@ -260,7 +262,7 @@ fn a_row_that_a_damaged_key_would_hide_stops_the_start() {
         "UPDATE claim_index SET digest = zeroblob(16)
           WHERE claim = (SELECT min(claim) FROM claim_index)",
     ];
-    for damage in moved.chain(renamed).chain(others.map(str::to_owned)) {
+    for damage in moved.chain(first).chain(renamed).chain(others.map(str::to_owned)) {
         std::fs::write(dir.path().join(DB_FILE), &file).unwrap();
         assert_eq!(behind(dir.path()).execute(&damage, []).unwrap(), 1, "{damage}");
         let found = start();
