@@ -43,7 +43,9 @@ async fn wait_for_reports(cluster: &Cluster) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_format_is_written_once_all_nodes_know_it_and_refused_by_those_that_do_not() {
     const NAME: &str = "cluster::upgrade::a_format_is_written_once_all_nodes_know_it_and_refused_by_those_that_do_not";
-    let Some(cluster) = Cluster::start(NAME, &ClusterOptions::default()).await else { return };
+    let env = vec![("RIALTO_TEST_FORMAT_DELAY_MS".to_owned(), "0".to_owned())];
+    let options = ClusterOptions { env, ..ClusterOptions::default() };
+    let Some(cluster) = Cluster::start(NAME, &options).await else { return };
     let mut acknowledged = 0;
     let writer = cluster.wait_for_writer().await;
     let (first, second) = ((writer + 1) % 3, (writer + 2) % 3);
@@ -101,6 +103,25 @@ async fn a_format_is_written_once_all_nodes_know_it_and_refused_by_those_that_do
     }
     let audit = tokio::task::block_in_place(|| cluster.audit());
     audit.expect("this binary can audit a database").expect("the audit finds nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_old_node_can_be_restarted_as_what_it_is() {
+    const NAME: &str = "cluster::upgrade::the_last_old_node_can_be_restarted_as_what_it_is";
+    let Some(cluster) = Cluster::start(NAME, &ClusterOptions::default()).await else { return };
+    let writer = cluster.wait_for_writer().await;
+    let (old, next) = ((writer + 1) % 3, (writer + 2) % 3);
+    for node in [next, writer] {
+        replace(&cluster, node, 1).await;
+    }
+    tokio::task::block_in_place(|| cluster.nodes[old].stop());
+    // The others know now that it has stopped.
+    wait_for_reports(&cluster).await;
+    cluster.nodes[old].start();
+    cluster.wait_until_ready().await;
+    let mut acknowledged = 0;
+    grant_everywhere(&cluster, &mut acknowledged).await;
+    assert_eq!(balance(&cluster, old).await, acknowledged);
 }
 
 /// Stops the writer and starts it again as the old version, once another node writes.

@@ -20,6 +20,12 @@ const BEAT_INTERVAL: Duration = Duration::from_millis(500);
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the writer removes old batches from the log.
 const TRUNCATE_INTERVAL: Duration = Duration::from_secs(30);
+/// How long all nodes must know a newer format before it is written. A node that is restarted as the
+/// old version meanwhile comes back.
+const FORMAT_DELAY: Duration = Duration::from_secs(10);
+/// Replaces that time, in milliseconds. Only builds with debug assertions read it.
+#[cfg(debug_assertions)]
+const FORMAT_DELAY_VARIABLE: &str = "RIALTO_TEST_FORMAT_DELAY_MS";
 /// How long the thread sleeps.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -39,6 +45,8 @@ pub struct Reporter {
     beat_at: Instant,
     reported_at: Option<Instant>,
     truncated_at: Instant,
+    /// The newest format that all nodes know, and since when.
+    common_format: Option<(u8, Instant)>,
 }
 
 impl Reporter {
@@ -52,6 +60,7 @@ impl Reporter {
             beat_at: now,
             reported_at: None,
             truncated_at: now,
+            common_format: None,
         }
     }
 
@@ -110,9 +119,14 @@ impl Reporter {
         let nodes = self.log.report(&report)?;
         let newest_of_all = nodes.iter().map(|row| row.report.formats.1).min();
         *self.state.nodes.lock() = nodes;
-        if let Some(format) = newest_of_all.filter(|_| self.is_writer())
-            && self.log.raise_format(format)?
-        {
+        newest_of_all.map_or(Ok(()), |format| self.raise_format(format))
+    }
+
+    /// Lets the writer use a format that all nodes have known for long enough.
+    fn raise_format(&mut self, format: u8) -> Result<(), StoreError> {
+        let known = self.common_format.filter(|(known, _)| *known == format);
+        let (_, since) = *self.common_format.insert(known.unwrap_or((format, Instant::now())));
+        if self.is_writer() && since.elapsed() >= format_delay() && self.log.raise_format(format)? {
             tracing::info!(
                 format,
                 "all nodes read a newer format of batches; it is written from now on"
@@ -139,4 +153,15 @@ impl Reporter {
             tracing::warn!(%error, "the other nodes consider this one for some seconds");
         }
     }
+}
+
+#[cfg(debug_assertions)]
+fn format_delay() -> Duration {
+    let text = std::env::var(FORMAT_DELAY_VARIABLE).ok();
+    text.and_then(|text| text.parse().ok()).map_or(FORMAT_DELAY, Duration::from_millis)
+}
+
+#[cfg(not(debug_assertions))]
+const fn format_delay() -> Duration {
+    FORMAT_DELAY
 }
