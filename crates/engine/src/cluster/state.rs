@@ -84,7 +84,7 @@ pub struct ClusterState {
     pub joined: watch::Sender<bool>,
     /// Agents whose inbox is being read at other nodes, as of the last note of each.
     remote_readers: Mutex<HashMap<NodeId, (Instant, HashSet<AgentId>)>>,
-    /// Whether the readers of this node, or those that others told of, are not the same as before.
+    /// Whether the set of agents that read here or at other nodes has changed since it was last sent.
     pub readers_changed: AtomicBool,
     /// The newest batch that the writer has sent, and the bytes of those that the coordinator has not
     /// taken yet.

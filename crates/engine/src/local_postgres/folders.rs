@@ -19,9 +19,9 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// Creates both, for the account alone: there is no password on the socket. The socket is in
-    /// the folder of the server if its path is short enough, and otherwise in one for temporary
-    /// files, which gets this name.
+    /// Creates both folders. Only the account may enter them, because the socket asks for no
+    /// password. The socket is in the folder of the server if its path is short enough, and otherwise
+    /// in a folder with this name among the temporary files.
     pub fn create(
         account: Option<Account>,
         server: PathBuf,
@@ -63,7 +63,7 @@ pub fn is_open_to_all(folder: &Path) -> bool {
     folder.ancestors().all(is_open)
 }
 
-/// Creates a folder for the account alone. An existing one must already be the account's.
+/// Creates a folder that only the account may enter. An existing one must belong to the account.
 pub fn create_private(account: Option<Account>, folder: &Path) -> Result<(), LocalPostgresError> {
     let failed = |source| LocalPostgresError::Io { path: folder.to_owned(), source };
     match fs::DirBuilder::new().mode(0o700).create(folder) {

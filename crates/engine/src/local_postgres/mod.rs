@@ -18,7 +18,7 @@ pub use folders::{Folders, create_private, is_open_to_all};
 pub use programs::{Account, Programs};
 pub use server::{Listen, Server, USER, process_entry, quoted, run};
 
-/// Why there is no server.
+/// Why the server could not be found or started.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalPostgresError {
     #[error(

@@ -68,7 +68,8 @@ impl Outgoing {
         }
     }
 
-    /// Sends a batch, or only the head if there is no frame of it or the other side lags behind.
+    /// Sends the frame of a batch. Sends only the head if the batch has no frame, or if the other side
+    /// reads too slowly.
     pub(super) fn push_batch(&self, frame: Option<&[u8]>, head: Head) {
         let queue = self.queue.lock();
         let has_room = queue.frames.len() + queue.writing <= UNSENT_BATCH_BYTES_MAX;

@@ -39,7 +39,7 @@ async fn a_node_connects_again_and_says_so() {
 #[tokio::test]
 async fn a_dropped_connection_is_replaced_at_once() {
     let (mut writer, mut follower) = connected_pair(5).await;
-    // The connection has lasted a while, so this is no quick series of attempts.
+    // Longer than `BACKOFF_RESET_AFTER`, so the next attempt is made without a delay.
     tokio::time::sleep(Duration::from_millis(150)).await;
     let _other = say_hello(writer.address, 2, 5).await;
     let began = Instant::now();
