@@ -213,6 +213,13 @@ pub enum Command {
     AskQuestion(Box<AskQuestion>),
     /// The requester answers the worker's question.
     AnswerQuestion(Box<AnswerQuestion>),
+    /// The worker waits until the requester has signed in elsewhere.
+    AskToSignIn(Box<AskQuestion>),
+    /// The requester sends its worker a message, which answers the open question if there is one.
+    SendToWorker(Box<SendToWorker>),
+    /// The requester wants every later entry of the log at a URL, or no longer.
+    SetJobWebhook(Box<SetJobWebhook>),
+    RemoveJobWebhook(Box<RemoveJobWebhook>),
 }
 
 impl Command {

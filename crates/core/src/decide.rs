@@ -16,7 +16,7 @@ use crate::event::Event;
 use crate::id::{AgentId, JobId, TransferId};
 use crate::job::{
     Requester, abandon, acceptance, end, grace_period, offer, open, progress, question, request,
-    work,
+    webhook, work,
 };
 use crate::ledger::accounts;
 use crate::refusal::Refusal;
@@ -119,7 +119,11 @@ pub(crate) fn execute(draft: &mut Draft<'_>, command: Command) -> Result<Answer,
         }
         Command::Start { job, by } => work::start(draft, &job, by),
         Command::ReportProgress(order) => progress::report(draft, *order),
-        Command::AskQuestion(order) => question::ask(draft, *order),
+        Command::AskQuestion(order) => question::ask(draft, *order, false),
+        Command::AskToSignIn(order) => question::ask(draft, *order, true),
+        Command::SendToWorker(order) => question::send_to_worker(draft, *order),
+        Command::SetJobWebhook(order) => webhook::set(draft, *order),
+        Command::RemoveJobWebhook(order) => webhook::remove(draft, &order),
         Command::AnswerQuestion(order) => question::answer(draft, *order),
         Command::ReportResult(report) => work::report_result(draft, *report),
         Command::Respond { job, by, response } => {
@@ -299,7 +303,10 @@ pub fn missing_rows(world: &World, envelope: &Envelope) -> Vec<MissingRow> {
             (job, _) => rows.named(job),
         },
         Command::ReportProgress(order) => rows.named(&order.job),
-        Command::AskQuestion(order) => rows.named(&order.job),
+        Command::AskQuestion(order) | Command::AskToSignIn(order) => rows.named(&order.job),
+        Command::SendToWorker(order) => rows.named(&order.job),
+        Command::SetJobWebhook(order) => rows.named(&order.job),
+        Command::RemoveJobWebhook(order) => rows.named(&order.job),
         Command::AnswerQuestion(order) => rows.named(&order.job),
         Command::AbandonJob(order) => {
             if let Some(by) = author(order.by) {

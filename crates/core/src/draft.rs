@@ -15,7 +15,7 @@ use crate::event::{Event, HistoryLine};
 use crate::id::*;
 use crate::idempotency::{IdempotencyEntry, IdempotencyRecord};
 use crate::job::select::Rotation;
-use crate::job::{Job, Requester};
+use crate::job::{Job, Requester, log};
 use crate::ledger::{Entry, Transfer};
 use crate::market::MarketRecord;
 use crate::message::inbox::Inbox;
@@ -221,7 +221,8 @@ impl<'w> Draft<'w> {
     }
 
     /// Writes a job and returns it as written.
-    pub fn put_job(&mut self, job: Job) -> Arc<Job> {
+    pub fn put_job(&mut self, mut job: Job) -> Arc<Job> {
+        log::add_phase(self, &mut job);
         let before = self.job(job.id).and_then(Job::active_worker);
         let after = job.active_worker();
         if before != after {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::alias::Protocol;
 use crate::id::{AgentId, JobId, NoticeId};
+use crate::job::log::{LogContent, LoggedStep};
 use crate::job::progress::{ProgressReport, ProgressUpdate};
 use crate::time::Timestamp;
 
@@ -68,6 +69,12 @@ pub enum NoticeKind {
         #[serde(rename = "follows")]
         previous: Option<NoticeId>,
     },
+    /// An entry of a job's log. It has no receiver.
+    Step { job: JobId, step: Box<LoggedStep> },
+    /// An entry of a job's log for one of the job's webhooks. It is in no inbox.
+    LogEntry { job: JobId, webhook: String, number: u32, content: Box<LogContent> },
+    /// The requester of your job sent you a message, by its number among the messages.
+    RequesterMessage { job: JobId, epoch: u32, number: u32 },
 }
 
 /// How a notice counts towards the inbox limit.
@@ -101,6 +108,14 @@ impl NoticeKind {
                 let report = Box::new(ProgressReport { number, previous, epoch, update });
                 Self::Progress { job: *job, report }
             }
+            Self::LogEntry { job, webhook, number, content } => {
+                let content = match **content {
+                    LogContent::Report(_) => LogContent::Report(ProgressUpdate::default()),
+                    LogContent::Step(step) => LogContent::Step(step),
+                };
+                let (webhook, content) = (webhook.clone(), Box::new(content));
+                Self::LogEntry { job: *job, webhook, number: *number, content }
+            }
             other => other.clone(),
         }
     }
@@ -110,6 +125,7 @@ impl NoticeKind {
         match self {
             Self::Message { body, .. } => body.len(),
             Self::Progress { report, .. } => report.update.content_bytes(),
+            Self::LogEntry { content, .. } => content.content_bytes(),
             _ => 0,
         }
     }
@@ -120,6 +136,8 @@ impl NoticeKind {
             | Self::Accepted { .. }
             | Self::Ended { .. }
             | Self::InputRequested { .. }
+            | Self::Step { .. }
+            | Self::LogEntry { .. }
             | Self::Queued { .. } => NoticeClass::OwnJob,
             Self::Assigned { .. }
             | Self::Unassigned { .. }
@@ -128,9 +146,10 @@ impl NoticeKind {
             | Self::PriceAgreed { .. }
             | Self::InputProvided { .. }
             | Self::OfferLost { .. } => NoticeClass::Work,
-            Self::OfferReceived { .. } | Self::Progress { .. } | Self::Message { .. } => {
-                NoticeClass::FromOthers
-            }
+            Self::OfferReceived { .. }
+            | Self::Progress { .. }
+            | Self::RequesterMessage { .. }
+            | Self::Message { .. } => NoticeClass::FromOthers,
         }
     }
 
@@ -149,6 +168,9 @@ impl NoticeKind {
             | Self::OfferLost { job, .. }
             | Self::Progress { job, .. }
             | Self::InputRequested { job, .. }
+            | Self::Step { job, .. }
+            | Self::LogEntry { job, .. }
+            | Self::RequesterMessage { job, .. }
             | Self::InputProvided { job, .. } => Some(*job),
             Self::Message { .. } => None,
         }

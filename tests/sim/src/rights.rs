@@ -139,7 +139,13 @@ fn against(scene: &TestHub, command: &Command) -> Option<&'static str> {
         Command::AskQuestion(order) => {
             worker(scene, &order.job, order.by).or_else(|| turn(scene, &order.job, order.epoch))
         }
+        Command::AskToSignIn(order) => {
+            worker(scene, &order.job, order.by).or_else(|| turn(scene, &order.job, order.epoch))
+        }
         Command::AnswerQuestion(order) => answer(scene, order),
+        Command::SendToWorker(order) => requester(scene, &order.job, order.by),
+        Command::SetJobWebhook(order) => requester(scene, &order.job, order.by),
+        Command::RemoveJobWebhook(order) => requester(scene, &order.job, order.by),
         Command::Start { job, by } | Command::Respond { job, by, .. } => worker(scene, job, *by),
         Command::Defer { job, by, .. } => worker(scene, job, *by),
         Command::Decline { job, by, epoch, .. } => {
@@ -233,6 +239,11 @@ fn answer(scene: &TestHub, order: &AnswerQuestion) -> Option<&'static str> {
         return Some("answered without an open question");
     }
     (!job.is_requested_by(order.by)).then_some("answered by an agent that is not the requester")
+}
+
+fn requester(scene: &TestHub, wanted: &JobRef, by: AgentId) -> Option<&'static str> {
+    let job = found(scene, wanted)?;
+    (!job.is_requested_by(by)).then_some("done by an agent that is not the requester")
 }
 
 fn accept(scene: &TestHub, wanted: &JobRef, by: AgentId) -> Option<&'static str> {

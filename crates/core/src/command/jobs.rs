@@ -7,7 +7,7 @@ use super::Command;
 use crate::alias::{Digest, Protocol};
 use crate::id::{AgentId, JobId};
 use crate::job::progress::ProgressUpdate;
-use crate::job::{Cause, Policy, Requester, Selection};
+use crate::job::{Cause, JobWebhook, Policy, Requester, Selection};
 use crate::money::Credits;
 use crate::price_step::PriceStep;
 use crate::time::{Millis, Timestamp};
@@ -208,6 +208,33 @@ pub struct AnswerQuestion {
     pub question: Option<u32>,
     /// JSON text.
     pub input: String,
+}
+
+/// A requester's message to the worker of its job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SendToWorker {
+    pub job: JobRef,
+    pub by: AgentId,
+    /// JSON text, in the format of the requester's protocol.
+    pub body: String,
+    /// For the worker: JSON text in no protocol's format.
+    pub input: String,
+}
+
+/// Adds a webhook to a job, or replaces the one with the same id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetJobWebhook {
+    pub job: JobRef,
+    pub by: AgentId,
+    pub webhook: JobWebhook,
+}
+
+/// Removes a webhook from a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemoveJobWebhook {
+    pub job: JobRef,
+    pub by: AgentId,
+    pub id: String,
 }
 
 /// A worker's report about an assigned job.

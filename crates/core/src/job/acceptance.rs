@@ -118,7 +118,9 @@ pub fn mark_accepted(draft: &Draft<'_>, job: &mut Job, ready_at: Option<Timestam
 
 /// A deferred job has a worker now; notifies a requester that waits for it.
 pub fn notify_accepted(draft: &mut Draft<'_>, job: &Job) {
-    if let super::Requester::Agent(requester) = job.request.requester {
+    if let super::Requester::Agent(requester) = job.request.requester
+        && !job.policy.requester.follows_log
+    {
         let url = end::notify_url(draft, job);
         draft.notify(Some(requester), NoticeKind::Accepted { job: job.id }, url);
     }

@@ -246,6 +246,9 @@ pub fn notify_url(draft: &Draft<'_>, job: &Job) -> Option<String> {
 
 /// Notifies the requester of the end: in its inbox and at its URL, if it has one.
 fn notify_requester(draft: &mut Draft<'_>, job: &Job) {
+    if job.policy.requester.follows_log {
+        return;
+    }
     let to = match job.request.requester {
         Requester::Agent(agent) => Some(agent),
         Requester::Guest(_) => None,

@@ -8,6 +8,7 @@ pub mod acceptance;
 pub mod backoff;
 pub mod end;
 pub mod grace_period;
+pub mod log;
 pub mod offer;
 pub mod open;
 mod policy;
@@ -20,6 +21,7 @@ pub mod select;
 mod stored;
 #[cfg(test)]
 mod tests;
+pub mod webhook;
 pub mod work;
 
 use serde::{Deserialize, Serialize};
@@ -34,8 +36,9 @@ pub use backoff::Backoff;
 pub use offer::Offer;
 pub use policy::{NamedWorker, Policy, Queueing, Reassignment, RequesterOptions};
 pub use progress::Progress;
-pub use question::Question;
+pub use question::{Question, RequesterMessage};
 pub use select::Selection;
+pub use webhook::JobWebhook;
 
 /// One piece of work and everything the hub knows about it. Its row is flat (`job/stored.rs`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +59,10 @@ pub struct Job {
     pub progress: Progress,
     /// The workers' questions to the requester, in order. Only the last may lack an answer.
     pub questions: Vec<Question>,
+    /// What the requester sent the worker after the request, in order.
+    pub messages: Vec<RequesterMessage>,
+    /// URLs that get every later entry of the log.
+    pub webhooks: Vec<JobWebhook>,
     /// The requester was answered that the job has to wait, so it is notified of the end.
     pub pending: bool,
     pub result: Option<JobResult>,
@@ -380,7 +387,7 @@ impl Job {
             text(report.and_then(|report| report.text.as_ref())),
             text(report.and_then(|report| report.meta.as_ref())),
         ];
-        let asked = self.question_bytes() + text(self.progress.text.as_ref());
+        let asked = self.dialogue_bytes() + text(self.progress.text.as_ref());
         self.request.input.len() + self.request.meta.len() + asked + told.iter().sum::<usize>()
     }
 

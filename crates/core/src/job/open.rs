@@ -170,6 +170,8 @@ pub fn new_job(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
         assignment: None,
         progress: Progress::default(),
         questions: Vec::new(),
+        messages: Vec::new(),
+        webhooks: Vec::new(),
         acceptance: Acceptance { promised: order.wanted_by, ..Acceptance::default() },
         pending: order.policy.requester.answered_at_once,
         result: None,
@@ -289,7 +291,9 @@ pub fn queue(draft: &mut Draft<'_>, job: &mut Job) {
     job.unassign();
     job.candidates.pending_assignment = None;
     job.pending = true;
-    if let Requester::Agent(agent) = job.request.requester {
+    if let Requester::Agent(agent) = job.request.requester
+        && !job.policy.requester.follows_log
+    {
         draft.notify(Some(agent), NoticeKind::Queued { job: job.id }, None);
     }
     draft.add_event(Event::JobQueued { job: job.id });

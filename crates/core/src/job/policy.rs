@@ -72,6 +72,10 @@ pub struct RequesterOptions {
     /// Prices only affect the choice: nothing is held and nothing is paid.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unpaid: bool,
+    /// It follows the job's log: every step of the job is an entry there, and the requester's inbox
+    /// gets no notice about the job.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub follows_log: bool,
 }
 
 #[cfg(test)]
@@ -83,7 +87,8 @@ mod tests {
         let stored = concat!(
             r#"{"next_when_unreachable":true,"next_when_declined":false,"next_when_failed":true,"#,
             r#""queue_unmatched":false,"queue_later":true,"absent_too":true,"not_before":7,"#,
-            r#""presence_first":true,"requester_waits":true,"cancel_any_time":true,"unpaid":true}"#,
+            r#""presence_first":true,"requester_waits":true,"cancel_any_time":true,"unpaid":true,"#,
+            r#""follows_log":true}"#,
         );
         let policy: Policy = serde_json::from_str(stored).unwrap();
         assert_eq!(serde_json::to_string(&policy).unwrap(), stored);
@@ -103,7 +108,8 @@ mod tests {
                     answered_at_once: true,
                     waits: true,
                     cancels_any_time: true,
-                    unpaid: true
+                    unpaid: true,
+                    follows_log: true
                 },
             }
         );

@@ -6,7 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Job, Requester, Selection, State, acceptance, work};
+use super::log::{self, LogContent, Phase};
+use super::{Job, Requester, Selection, State, acceptance, webhook, work};
 use crate::answer::Answer;
 use crate::command::ReportProgress;
 use crate::draft::Draft;
@@ -15,6 +16,7 @@ use crate::id::NoticeId;
 use crate::message;
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
+use crate::time::Timestamp;
 
 /// What may be reported and asked about one job before its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +52,7 @@ impl Fraction {
     }
 }
 
-/// The newest progress of a job, and the end of its log.
+/// The newest progress of a job, and the end of its log of reports and steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// As the current worker reported it last.
@@ -58,15 +60,29 @@ pub struct Progress {
     pub fraction: Option<Fraction>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// How many reports the log has, and the bytes of their content.
+    /// How many entries the log has, how many of them are steps, and the bytes of their content.
     pub reports: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub steps: u32,
     pub bytes: u64,
-    /// The notice of the newest report.
+    /// The notice of the newest entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest: Option<NoticeId>,
+    /// The newest phase in the log, and when it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<(Phase, Timestamp)>,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Progress {
+    /// How many entries of the log are reports of workers.
+    pub fn worker_reports(&self) -> u32 {
+        self.reports - self.steps
+    }
+
     /// Whether nothing was ever reported.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -119,7 +135,7 @@ impl ProgressUpdate {
 pub fn report(draft: &mut Draft<'_>, order: ReportProgress) -> Result<Answer, Refusal> {
     let mut job = work::find_assigned_job(draft, &order.job, order.by)?;
     work::ensure_epoch(&job, order.epoch)?;
-    work::ensure_at_work(&job)?;
+    work::ensure_can_report(&job)?;
     message::knows_work(draft, order.by);
     begin(draft, &mut job);
     renew_lease(draft, &mut job);
@@ -157,13 +173,15 @@ pub fn add_to_log(
 ) -> Result<(), Refusal> {
     let bytes = job.progress.bytes + update.content_bytes() as u64;
     let limits = draft.world.rules.progress;
-    if job.progress.reports >= limits.reports || bytes > limits.report_bytes {
+    if job.progress.worker_reports() >= limits.reports || bytes > limits.report_bytes {
         return Err(Refusal::TooManyReports { max: limits.reports });
     }
     let requester = match job.request.requester {
         Requester::Agent(agent) => Some(agent),
         Requester::Guest(_) => None,
     };
+    log::add_phase(draft, job);
+    let requester = requester.filter(|_| !job.policy.requester.follows_log);
     if requester.is_some_and(|agent| message::is_inbox_full(draft, agent)) {
         return Err(Refusal::InboxFull);
     }
@@ -175,14 +193,17 @@ pub fn add_to_log(
     let number = job.progress.reports + 1;
     let (previous, epoch) = (job.progress.newest, job.epoch);
     let (fraction, text) = (update.fraction, update.text.clone());
+    webhook::notify_all(draft, job, number, || LogContent::Report(update.clone()));
     let report = Box::new(ProgressReport { number, previous, epoch, update });
     let notice = draft.notify(to, NoticeKind::Progress { job: job.id, report }, url);
     job.progress = Progress {
         fraction: fraction.or(job.progress.fraction),
         text: text.or(job.progress.text.take()),
         reports: number,
+        steps: job.progress.steps,
         bytes,
         newest: Some(notice),
+        phase: job.progress.phase,
     };
     draft.add_event(Event::JobProgressed { job: job.id });
     Ok(())

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::progress::ProgressLimits;
-use super::{Cause, Job, Requester, State, end, progress, work};
+use super::{Cause, Job, JobWebhook, Requester, State, end, progress, work};
 use crate::answer::Answer;
-use crate::command::{AnswerQuestion, AskQuestion};
+use crate::command::{AnswerQuestion, AskQuestion, JobRef, SendToWorker};
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::AgentId;
@@ -35,7 +35,26 @@ pub struct Question {
     pub answer: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_at: Option<Timestamp>,
+    /// The requester has to sign in elsewhere. The hub carries no credential, and the worker goes on
+    /// by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub signs_in: bool,
 }
+
+/// A message of the requester to its worker, after the request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequesterMessage {
+    pub at: Timestamp,
+    /// How many entries the log of the job had before it.
+    pub after: u32,
+    /// JSON text, in the format of the requester's protocol.
+    pub body: String,
+    /// For the worker: JSON text in no protocol's format.
+    pub input: String,
+}
+
+/// The most messages of a requester about one job after its request.
+const MESSAGES_MAX: usize = 100;
 
 impl Question {
     /// The size of its content.
@@ -57,14 +76,21 @@ impl Job {
         (1..).zip(&self.questions).filter(|(_, question)| question.epoch == self.epoch)
     }
 
-    /// The size of all questions and answers.
-    pub fn question_bytes(&self) -> usize {
-        self.questions.iter().map(Question::content_bytes).sum()
+    /// The number of questions asked so far, which is the number of the newest.
+    pub fn question_count(&self) -> u32 {
+        u32::try_from(self.questions.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The size of all questions, answers and messages, and of the webhooks.
+    pub fn dialogue_bytes(&self) -> usize {
+        let sent = self.messages.iter().map(|message| message.body.len() + message.input.len());
+        let urls = self.webhooks.iter().map(JobWebhook::content_bytes);
+        self.questions.iter().map(Question::content_bytes).chain(sent).chain(urls).sum()
     }
 }
 
-/// The worker asks the requester for more input.
-pub fn ask(draft: &mut Draft<'_>, order: AskQuestion) -> Result<Answer, Refusal> {
+/// The worker asks the requester for more input, or waits until it has signed in elsewhere.
+pub fn ask(draft: &mut Draft<'_>, order: AskQuestion, signs_in: bool) -> Result<Answer, Refusal> {
     let mut job = work::find_assigned_job(draft, &order.job, order.by)?;
     work::ensure_epoch(&job, order.epoch)?;
     work::ensure_at_work(&job)?;
@@ -73,7 +99,8 @@ pub fn ask(draft: &mut Draft<'_>, order: AskQuestion) -> Result<Answer, Refusal>
     };
     let AskQuestion { text, schema, .. } = order;
     let (epoch, asked_at) = (job.epoch, draft.now);
-    job.questions.push(Question { epoch, text, schema, asked_at, answer: None, answered_at: None });
+    let (answer, answered_at) = (None, None);
+    job.questions.push(Question { epoch, text, schema, asked_at, answer, answered_at, signs_in });
     ensure_within_limits(draft, &job)?;
     message::knows_work(draft, order.by);
     progress::begin(draft, &mut job);
@@ -82,10 +109,12 @@ pub fn ask(draft: &mut Draft<'_>, order: AskQuestion) -> Result<Answer, Refusal>
     // A requester that waits for the end is answered that it has to act first.
     job.pending = true;
     draft.add_event(Event::JobInputRequested { job: job.id });
-    let url = end::notify_url(draft, &job);
-    let question = last_number(&job);
-    let news = NoticeKind::InputRequested { job: job.id, question, until };
-    draft.notify(Some(requester), news, url);
+    let question = job.question_count();
+    if !job.policy.requester.follows_log {
+        let url = end::notify_url(draft, &job);
+        let news = NoticeKind::InputRequested { job: job.id, question, until };
+        draft.notify(Some(requester), news, url);
+    }
     Ok(work::put(draft, job))
 }
 
@@ -98,14 +127,9 @@ fn answering_agent(draft: &Draft<'_>, job: &Job) -> Option<AgentId> {
     Some(agent).filter(|_| has_key && is_active)
 }
 
-/// The number of the newest question; 0 if there is none.
-fn last_number(job: &Job) -> u32 {
-    u32::try_from(job.questions.len()).unwrap_or(u32::MAX)
-}
-
 fn ensure_within_limits(draft: &Draft<'_>, job: &Job) -> Result<(), Refusal> {
     let ProgressLimits { questions: max, question_bytes, .. } = draft.world.rules.progress;
-    let is_within = last_number(job) <= max && job.question_bytes() <= question_bytes;
+    let is_within = job.question_count() <= max && job.dialogue_bytes() <= question_bytes;
     if is_within { Ok(()) } else { Err(Refusal::TooManyReports { max }) }
 }
 
@@ -114,7 +138,7 @@ fn ensure_within_limits(draft: &Draft<'_>, job: &Job) -> Result<(), Refusal> {
 pub fn answer(draft: &mut Draft<'_>, order: AnswerQuestion) -> Result<Answer, Refusal> {
     let job = work::find_job(draft, &order.job).filter(|job| job.is_requested_by(order.by));
     let mut job = job.ok_or(Refusal::NotFound)?;
-    let number = order.question.unwrap_or_else(|| last_number(&job));
+    let number = order.question.unwrap_or_else(|| job.question_count());
     let asked = (1..).zip(&job.questions).find(|(asked, _)| *asked == number);
     if asked.is_some_and(|(_, question)| question.answer.as_ref() == Some(&order.input)) {
         return Ok(Answer::Job { job: Arc::new(job), repeated: true });
@@ -132,6 +156,38 @@ pub fn answer(draft: &mut Draft<'_>, order: AnswerQuestion) -> Result<Answer, Re
     if let Some(worker) = job.worker() {
         let url = draft.agent(worker).and_then(|agent| agent.delivery_url());
         let news = NoticeKind::InputProvided { job: job.id, epoch: job.epoch, question: number };
+        draft.notify(Some(worker), news, url);
+    }
+    Ok(work::put(draft, job))
+}
+
+/// The requester sends its worker a message. It answers the open question, if there is one.
+pub fn send_to_worker(draft: &mut Draft<'_>, order: SendToWorker) -> Result<Answer, Refusal> {
+    let job = work::find_job(draft, &order.job).filter(|job| job.is_requested_by(order.by));
+    let mut job = job.ok_or(Refusal::NotFound)?;
+    if job.state.is_final() {
+        return Err(Refusal::WrongState { state: job.state });
+    }
+    let SendToWorker { body, input, by, .. } = order;
+    let (at, after) = (draft.now, job.progress.reports);
+    job.messages.push(RequesterMessage { at, after, body, input: input.clone() });
+    if job.messages.len() > MESSAGES_MAX {
+        return Err(Refusal::TooManyReports { max: MESSAGES_MAX as u32 });
+    }
+    ensure_within_limits(draft, &job)?;
+    let answers = job.open_question().filter(|(_, question)| !question.signs_in);
+    if let Some((number, _)) = answers {
+        let wanted = JobRef::Id(job.id);
+        draft.put_job(job);
+        return answer(draft, AnswerQuestion { job: wanted, by, question: Some(number), input });
+    }
+    if let Some(worker) = job.active_worker() {
+        if message::is_inbox_full(draft, worker) {
+            return Err(Refusal::InboxFull);
+        }
+        let number = u32::try_from(job.messages.len()).unwrap_or(u32::MAX);
+        let url = draft.agent(worker).and_then(|agent| agent.delivery_url());
+        let news = NoticeKind::RequesterMessage { job: job.id, epoch: job.epoch, number };
         draft.notify(Some(worker), news, url);
     }
     Ok(work::put(draft, job))

@@ -11,8 +11,8 @@ use uuid::Uuid;
 
 use super::{
     Acceptance, AgreedPrice, Assignment, AuctionRound, Backoff, Candidates, DEFAULT_PRIORITY, Job,
-    JobResult, Links, Offer, Payment, PendingAssignment, Policy, Progress, Question, Request,
-    Requester, Selection, State,
+    JobResult, JobWebhook, Links, Offer, Payment, PendingAssignment, Policy, Progress, Question,
+    Request, Requester, RequesterMessage, Selection, State,
 };
 use crate::alias::{Digest, Protocol};
 use crate::id::{AgentId, JobId, OwnerId};
@@ -103,6 +103,10 @@ struct StoredJob<'a> {
     progress: Cow<'a, Progress>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     questions: Cow<'a, [Question]>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    messages: Cow<'a, [RequesterMessage]>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    webhooks: Cow<'a, [JobWebhook]>,
 }
 
 fn default_priority() -> u8 {
@@ -175,6 +179,8 @@ impl Serialize for Job {
             before_worked: links.previous_worked,
             progress: Cow::Borrowed(&self.progress),
             questions: Cow::Borrowed(&self.questions),
+            messages: Cow::Borrowed(&self.messages),
+            webhooks: Cow::Borrowed(&self.webhooks),
         };
         row.serialize(serializer)
     }
@@ -235,6 +241,8 @@ impl<'de> Deserialize<'de> for Job {
             },
             progress: row.progress.into_owned(),
             questions: row.questions.into_owned(),
+            messages: row.messages.into_owned(),
+            webhooks: row.webhooks.into_owned(),
             pending: row.pending,
             result: row.report.map(Cow::into_owned),
             ended_at: row.ended_at,

@@ -63,6 +63,13 @@ pub fn ensure_at_work(job: &Job) -> Result<(), Refusal> {
     }
 }
 
+/// The same for progress. A worker that waits for its requester to sign in elsewhere gets no answer
+/// from the hub; its next report says that it goes on.
+pub fn ensure_can_report(job: &Job) -> Result<(), Refusal> {
+    let signs_in = job.open_question().is_some_and(|(_, question)| question.signs_in);
+    if signs_in { Ok(()) } else { ensure_at_work(job) }
+}
+
 /// A report about an earlier assignment never applies to this one, even if the job returned to the
 /// same worker in between.
 pub fn ensure_epoch(job: &Job, epoch: Option<u32>) -> Result<(), Refusal> {

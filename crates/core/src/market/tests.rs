@@ -29,6 +29,7 @@ const TASK: Policy = Policy {
     requester: RequesterOptions {
         answered_at_once: false,
         unpaid: false,
+        follows_log: false,
         cancels_any_time: false,
         waits: false,
     },

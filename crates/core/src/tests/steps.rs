@@ -10,14 +10,14 @@ use crate::agent::{Liveness, Terms};
 use crate::alias::Digest;
 use crate::command::{
     Actor, AnswerQuestion, AskQuestion, Command, DeliveryResult, JobRef, MessageIdentity, OfferRef,
-    OfferTerms, Pay, Registration, ReportProgress, ReportResult, SuspensionTarget, Timer,
-    WorkerReport,
+    OfferTerms, Pay, Registration, RemoveJobWebhook, ReportProgress, ReportResult, SendToWorker,
+    SetJobWebhook, SuspensionTarget, Timer, WorkerReport,
 };
 use crate::envelope::Envelope;
 use crate::id::{AgentId, NoticeId};
 use crate::idempotency::{Idempotency, Principal, Receipt, SavedAnswer};
 use crate::job::progress::{Fraction, ProgressLimits, ProgressUpdate, ResultPart};
-use crate::job::{Cause, Job, Requester};
+use crate::job::{Cause, Job, JobWebhook, Requester};
 use crate::money::Credits;
 use crate::notice::NoticeKind;
 use crate::owner::Owner;
@@ -324,14 +324,37 @@ impl Step {
                 let (text, schema) =
                     ("which city?".to_owned(), (how % 3 == 0).then(|| "{}".to_owned()));
                 let job = name_of(&found, job);
-                Command::AskQuestion(Box::new(AskQuestion { job, by, epoch, text, schema }))
+                let order = Box::new(AskQuestion { job, by, epoch, text, schema });
+                match how % 16 {
+                    5 => Command::AskToSignIn(order),
+                    _ => Command::AskQuestion(order),
+                }
             }
             Step::Answer { job, stray, how } => {
                 let found = waiting_job_at(scene, job)?;
                 let by = stray.map(|who| agent_at(scene, who)).or(requester_of(&found))?;
                 let question = (how % 4 == 0).then_some(u32::from(how / 64));
                 let (job, input) = (name_of(&found, job), format!("{{\"n\":{}}}", how % 2));
-                Command::AnswerQuestion(Box::new(AnswerQuestion { job, by, question, input }))
+                let url = "https://webhook.example".to_owned();
+                match how % 8 {
+                    5 => {
+                        let body = input.clone();
+                        Command::SendToWorker(Box::new(SendToWorker { job, by, body, input }))
+                    }
+                    6 => {
+                        let webhook =
+                            JobWebhook { id: (how / 16).to_string(), url, meta: "{}".to_owned() };
+                        Command::SetJobWebhook(Box::new(SetJobWebhook { job, by, webhook }))
+                    }
+                    7 => {
+                        let id = (how / 16).to_string();
+                        Command::RemoveJobWebhook(Box::new(RemoveJobWebhook { job, by, id }))
+                    }
+                    _ => {
+                        let answer = AnswerQuestion { job, by, question, input };
+                        Command::AnswerQuestion(Box::new(answer))
+                    }
+                }
             }
             Step::Decline { job, stray } => {
                 let found = job_at(scene, job)?;

@@ -77,6 +77,7 @@ impl Wish {
                 cancels_any_time: policy & 64 != 0,
                 unpaid: skill & 24 == 24,
                 waits: skill & 32 != 0,
+                follows_log: life % 3 == 0,
             },
             named_worker: NamedWorker {
                 may_be_offline: policy & 128 != 0,

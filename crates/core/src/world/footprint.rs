@@ -21,7 +21,7 @@ use crate::envelope::{Envelope, Proof};
 use crate::id::{AgentId, OwnerId};
 use crate::idempotency::IdempotencyEntry;
 use crate::job::select::Rotation;
-use crate::job::{Job, Offer, Question, Requester};
+use crate::job::{Job, JobWebhook, Offer, Question, Requester, RequesterMessage};
 use crate::notice::{Delivery, NoticeKind};
 use crate::owner::Owner;
 use crate::refusal::{MemoryBudget, Refusal};
@@ -297,7 +297,9 @@ impl MemorySize for Job {
             + optional_text(&self.request.callback)
             + optional_text(&self.request.input_error);
         let dialogue: usize = self.questions.iter().map(MemorySize::memory_bytes).sum();
-        let dialogue = dialogue + optional_text(&self.progress.text);
+        let sent: usize = self.messages.iter().map(MemorySize::memory_bytes).sum();
+        let webhooks: usize = self.webhooks.iter().map(MemorySize::memory_bytes).sum();
+        let dialogue = dialogue + sent + webhooks + optional_text(&self.progress.text);
         // The row and both indexes contain the requester's id for it.
         let texts = text(&self.request.foreign_id) * 3
             + text(&self.request.skill)
@@ -310,6 +312,18 @@ impl MemorySize for Question {
     fn memory_bytes(&self) -> usize {
         let perhaps = optional_text(&self.schema) + optional_text(&self.answer);
         size_of::<Self>() + text(&self.text) + perhaps
+    }
+}
+
+impl MemorySize for RequesterMessage {
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + text(&self.body) + text(&self.input)
+    }
+}
+
+impl MemorySize for JobWebhook {
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + text(&self.id) + text(&self.url) + text(&self.meta)
     }
 }
 
@@ -460,6 +474,9 @@ pub fn is_always_accepted(envelope: &Envelope) -> bool {
             | Command::ReportProgress(_)
             | Command::AskQuestion(_)
             | Command::AnswerQuestion(_)
+            | Command::AskToSignIn(_)
+            | Command::SendToWorker(_)
+            | Command::SetJobWebhook(_)
             | Command::UpdateProfile { .. }
             | Command::ReportStatus { .. }
             | Command::ReportReputation { .. }

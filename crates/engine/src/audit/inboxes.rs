@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 
 use rialto_core::id::{AgentId, JobId, NoticeId};
-use rialto_core::job::progress::ProgressReport;
 use rialto_core::message::inbox::Inbox;
 use rialto_core::notice::{CompletedDelivery, Delivery, Notice, NoticeKind};
 
@@ -85,6 +84,14 @@ struct InboxScan {
     written_to: NoticeId,
 }
 
+/// One entry of a job's log, as far as it is recounted.
+struct LogEntryCheck {
+    job: JobId,
+    number: u32,
+    previous: Option<NoticeId>,
+    content_bytes: usize,
+}
+
 impl Default for InboxScan {
     fn default() -> Self {
         Self {
@@ -99,19 +106,18 @@ impl Default for InboxScan {
 }
 
 impl InboxScan {
-    /// Reports are numbered without gaps, and each names the one before.
-    fn check_report(&mut self, id: NoticeId, job: JobId, report: &ProgressReport) {
-        let (number, bytes, last) = self.logs.get(&job).copied().unwrap_or_default();
-        self.check.require((report.number, report.previous) == (number + 1, last), || {
+    /// Reports and steps are numbered without gaps, and each names the one before.
+    fn check_log_entry(&mut self, id: NoticeId, entry: LogEntryCheck) {
+        let LogEntryCheck { job, number, previous, content_bytes } = entry;
+        let (count, bytes, last) = self.logs.get(&job).copied().unwrap_or_default();
+        self.check.require((number, previous) == (count + 1, last), || {
             format!(
-                "report {id} of job {job} is number {} after {:?}, not {} after {last:?}",
-                report.number,
-                report.previous,
-                number + 1
+                "entry {id} of the log of job {job} is number {number} after {previous:?}, not {} \
+                 after {last:?}",
+                count + 1
             )
         });
-        let bytes = bytes + report.update.content_bytes() as u64;
-        self.logs.insert(job, (report.number, bytes, Some(id)));
+        self.logs.insert(job, (number, bytes + content_bytes as u64, Some(id)));
     }
 
     /// Every job names the end of its log.
@@ -139,7 +145,16 @@ impl InboxScan {
             });
         }
         if let NoticeKind::Progress { job, report } = &notice.news {
-            self.check_report(id, *job, report);
+            let (number, previous) = (report.number, report.previous);
+            let content_bytes = report.update.content_bytes();
+            self.check_log_entry(id, LogEntryCheck { job: *job, number, previous, content_bytes });
+        }
+        if let NoticeKind::Step { job, step } = &notice.news {
+            let (number, previous) = (step.number, step.previous);
+            self.check_log_entry(
+                id,
+                LogEntryCheck { job: *job, number, previous, content_bytes: 0 },
+            );
         }
         let Some(agent) = notice.to else {
             let outside = position == 0 && before.is_none();

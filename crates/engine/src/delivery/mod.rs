@@ -260,7 +260,7 @@ impl Deliverer {
 pub fn encoding_protocol(engine: &Engine, push: &Delivery, job: Option<&Job>) -> Option<Protocol> {
     let home = |id| engine.with_world(|world| world.agent(id).map(|agent| agent.home));
     match push.kind {
-        NoticeKind::Ended { .. } => job.map(|job| job.request.origin),
+        NoticeKind::Ended { .. } | NoticeKind::LogEntry { .. } => job.map(|job| job.request.origin),
         _ => push.to.and_then(home),
     }
 }
@@ -268,7 +268,11 @@ pub fn encoding_protocol(engine: &Engine, push: &Delivery, job: Option<&Job>) ->
 /// Loads the text of a message or report, which stays in the store until an attempt is made. `None`
 /// if it cannot be read, which is logged.
 pub async fn load_message_text(engine: &Engine, push: &Delivery) -> Option<Delivery> {
-    if !matches!(push.kind, NoticeKind::Message { .. } | NoticeKind::Progress { .. }) {
+    let has_text = matches!(
+        push.kind,
+        NoticeKind::Message { .. } | NoticeKind::Progress { .. } | NoticeKind::LogEntry { .. }
+    );
+    if !has_text {
         return Some(push.clone());
     }
     match engine.load_row(RowKey::Notice(push.notice)).await {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rialto_core::id::{EntryId, JobId, NoticeId, OutcomeId, OwnerId};
 use rialto_core::job::Job;
+use rialto_core::job::log::LogContent;
 use rialto_core::job::progress::ProgressReport;
 use rialto_core::ledger::{Entry, Transfer};
 use rialto_core::notice::{Notice, NoticeKind};
@@ -43,6 +44,14 @@ pub enum JobRole {
 pub struct LoggedReport {
     pub at: Timestamp,
     pub report: ProgressReport,
+}
+
+/// An entry of a job's log, and when it was made.
+#[derive(Clone, Debug)]
+pub struct LogEntry {
+    pub at: Timestamp,
+    pub number: u32,
+    pub content: LogContent,
 }
 
 impl Engine {
@@ -96,13 +105,39 @@ impl Engine {
         limit: usize,
     ) -> Result<HistoryPage<LoggedReport>, Failure> {
         self.read_store(move |reader| {
+            walk_back(reader, Chain::Reports, from.map(RowKey::Notice), limit, |row| match row {
+                Row::Notice(Notice { at, news: NoticeKind::Progress { report, .. }, .. }) => {
+                    let bytes = report.update.content_bytes();
+                    Some(WalkStep { found: Some(LoggedReport { at, report: *report }), bytes })
+                }
+                Row::Notice(Notice { news: NoticeKind::Step { .. }, .. }) => {
+                    Some(WalkStep { found: None, bytes: 0 })
+                }
+                _ => None,
+            })
+        })
+        .await
+    }
+
+    /// Entries of the log of one job, newest first, starting with the notice `from`; fewer if they
+    /// are long.
+    pub async fn log_of(
+        &self,
+        from: Option<NoticeId>,
+        limit: usize,
+    ) -> Result<HistoryPage<LogEntry>, Failure> {
+        self.read_store(move |reader| {
             walk_back(reader, Chain::Reports, from.map(RowKey::Notice), limit, |row| {
-                let Row::Notice(Notice { at, news: NoticeKind::Progress { report, .. }, .. }) = row
-                else {
-                    return None;
+                let Row::Notice(Notice { at, news, .. }) = row else { return None };
+                let (number, content) = match news {
+                    NoticeKind::Progress { report, .. } => {
+                        (report.number, LogContent::Report(report.update))
+                    }
+                    NoticeKind::Step { step, .. } => (step.number, LogContent::Step(step.step)),
+                    _ => return None,
                 };
-                let bytes = report.update.content_bytes();
-                Some(WalkStep { found: Some(LoggedReport { at, report: *report }), bytes })
+                let bytes = content.content_bytes();
+                Some(WalkStep { found: Some(LogEntry { at, number, content }), bytes })
             })
         })
         .await

@@ -52,7 +52,7 @@ use crate::secret::HubSecret;
 use crate::store::{PageQuery, Reader, RecentRows, Row, RowKey, StoreError};
 #[cfg(feature = "testkit")]
 pub use cluster::ManualNode;
-pub use history::{HistoryPage, JobRole, LoggedReport};
+pub use history::{HistoryPage, JobRole, LogEntry, LoggedReport};
 use inboxes::SeekPoints;
 #[cfg(any(test, feature = "testkit"))]
 pub use lane::DecidedCommand;

@@ -17,7 +17,7 @@ pub const CHAIN_BYTES: usize = 1 << 20;
 pub enum Chain {
     /// The notices of an inbox.
     Inbox,
-    /// The progress reports about a job.
+    /// The log of a job: progress reports and steps.
     Reports,
     /// The ledger entries of an owner.
     Entries(OwnerId),
@@ -35,6 +35,7 @@ impl Chain {
             (Self::Inbox, Row::Notice(notice)) => notice.before.map(RowKey::Notice),
             (Self::Reports, Row::Notice(notice)) => match &notice.news {
                 NoticeKind::Progress { report, .. } => report.previous.map(RowKey::Notice),
+                NoticeKind::Step { step, .. } => step.previous.map(RowKey::Notice),
                 _ => None,
             },
             (Self::Entries(owner), Row::Entry(entry)) => {

@@ -47,6 +47,9 @@ pub struct NoticeView {
     /// The number of a question.
     #[serde(skip_serializing_if = "Option::is_none")]
     question: Option<u32>,
+    /// The number of a message of the requester.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<u32>,
     #[serde(flatten)]
     report: Option<ReportView>,
 }
@@ -85,6 +88,7 @@ impl NoticeView {
             body: None,
             offer: None,
             question: None,
+            message: None,
             report: None,
         };
         match &notice.news {
@@ -112,7 +116,15 @@ impl NoticeView {
             NoticeKind::OfferReceived { place, .. }
             | NoticeKind::PriceAgreed { place, .. }
             | NoticeKind::OfferLost { place, .. } => view.offer = Some(*place),
-            NoticeKind::Accepted { .. } | NoticeKind::Ended { .. } | NoticeKind::Queued { .. } => {}
+            NoticeKind::RequesterMessage { epoch, number, .. } => {
+                view.epoch = Some(*epoch);
+                view.message = Some(*number);
+            }
+            NoticeKind::Accepted { .. }
+            | NoticeKind::Ended { .. }
+            | NoticeKind::Step { .. }
+            | NoticeKind::LogEntry { .. }
+            | NoticeKind::Queued { .. } => {}
         }
         view
     }
@@ -135,5 +147,8 @@ pub fn kind_name(news: &NoticeKind) -> &'static str {
         NoticeKind::InputRequested { .. } => "input_requested",
         NoticeKind::InputProvided { .. } => "input_provided",
         NoticeKind::Message { .. } => "message",
+        NoticeKind::Step { .. } => "step",
+        NoticeKind::LogEntry { .. } => "log_entry",
+        NoticeKind::RequesterMessage { .. } => "requester_message",
     }
 }

@@ -200,7 +200,10 @@ impl JobEnvelopeWriter<'_> {
             }
             NoticeKind::PriceAgreed { place, .. } => self.accept(self.offer_at(*place)?),
             NoticeKind::Progress { report, .. } => self.part(report.update.part.as_ref()?),
-            NoticeKind::InputRequested { .. }
+            NoticeKind::Step { .. }
+            | NoticeKind::LogEntry { .. }
+            | NoticeKind::RequesterMessage { .. }
+            | NoticeKind::InputRequested { .. }
             | NoticeKind::InputProvided { .. }
             | NoticeKind::Accepted { .. }
             | NoticeKind::ApprovalRequested { .. }

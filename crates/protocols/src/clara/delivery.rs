@@ -89,6 +89,9 @@ fn notice_message(
         | NoticeKind::OfferReceived { .. }
         | NoticeKind::PriceAgreed { .. }
         | NoticeKind::Progress { .. }
+        | NoticeKind::Step { .. }
+        | NoticeKind::LogEntry { .. }
+        | NoticeKind::RequesterMessage { .. }
         | NoticeKind::InputRequested { .. }
         | NoticeKind::InputProvided { .. }
         | NoticeKind::Message { .. } => None,

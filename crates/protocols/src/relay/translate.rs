@@ -44,8 +44,11 @@ pub fn job_envelope(world: &World, notice: &Notice, job: &Job) -> Option<JobEnve
         NoticeKind::Ended { .. } => Some(ended(world, job)),
         NoticeKind::InputRequested { question, .. } => asked(world, job, question),
         NoticeKind::InputProvided { question, .. } => answered(world, job, question),
+        NoticeKind::RequesterMessage { number, .. } => message_to_worker(world, job, number),
         NoticeKind::ApprovalRequested { .. }
         | NoticeKind::Progress { .. }
+        | NoticeKind::Step { .. }
+        | NoticeKind::LogEntry { .. }
         | NoticeKind::Accepted { .. }
         | NoticeKind::Queued { .. }
         | NoticeKind::OfferRequested { .. }
@@ -134,6 +137,15 @@ fn answered(world: &World, job: &Job, number: u32) -> Option<JobEnvelope> {
     let before = job.current_questions().take_while(|(asked, _)| *asked < number);
     let turn = 3 + exchanged_turns(before.map(|(_, question)| question));
     let id = job.uuid.to_string();
+    Some(EnvelopeSender::of_requester(world, job).says(world, job, &text, &id, turn))
+}
+
+/// A message of the requester that answers no question, for the worker.
+fn message_to_worker(world: &World, job: &Job, number: u32) -> Option<JobEnvelope> {
+    let message = job.messages.get(usize::try_from(number).ok()?.checked_sub(1)?)?;
+    let text = json_as_text(&message.input);
+    let asked = job.current_questions().map(|(_, question)| question);
+    let (id, turn) = (job.uuid.to_string(), 3 + exchanged_turns(asked));
     Some(EnvelopeSender::of_requester(world, job).says(world, job, &text, &id, turn))
 }
 

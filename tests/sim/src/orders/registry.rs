@@ -41,7 +41,11 @@ pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command>
             when_declined: by_hub,
             ..Reassignment::default()
         },
-        requester: RequesterOptions { waits: dice.chance(30), ..RequesterOptions::default() },
+        requester: RequesterOptions {
+            waits: dice.chance(30),
+            follows_log: dice.chance(25),
+            ..RequesterOptions::default()
+        },
         ..Policy::default()
     };
     order.callback = dice.chance(40).then(|| "https://caller.example/done".to_owned());

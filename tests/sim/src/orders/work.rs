@@ -3,11 +3,12 @@
 
 use rialto_core::command::{
     AnswerQuestion, Approver, AskQuestion, Canceller, Command, JobRef, OfferRef, OfferTerms,
-    ReportProgress, ReportResult, Timer, WorkerReport, WorkerResponse,
+    RemoveJobWebhook, ReportProgress, ReportResult, SendToWorker, SetJobWebhook, Timer,
+    WorkerReport, WorkerResponse,
 };
 use rialto_core::id::AgentId;
 use rialto_core::job::progress::{Fraction, ProgressUpdate, ResultPart};
-use rialto_core::job::{Cause, Job, Requester, Selection, State};
+use rialto_core::job::{Cause, Job, JobWebhook, Requester, Selection, State};
 use rialto_core::money::Credits;
 use rialto_core::notice::{Delivery, NoticeKind};
 use rialto_core::testkit::TestHub;
@@ -92,9 +93,35 @@ fn name(dice: &mut Dice, job: &Job) -> JobRef {
     }
 }
 
+/// Messages of the requester to its worker, and webhooks of its job.
+fn requester_order(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
+    let job = some_job(dice, scene, |_| true)?;
+    let by = match dice.chance(85) {
+        true => requester(&job)?,
+        false => somebody(dice, scene),
+    };
+    let (job, id) = (name(dice, &job), dice.roll(9).to_string());
+    let input = "{\"n\":3}".to_owned();
+    Some(match dice.roll(4) {
+        0 => {
+            let (url, meta) = ("https://webhook.example/log".to_owned(), "{}".to_owned());
+            let webhook = JobWebhook { id, url, meta };
+            Command::SetJobWebhook(Box::new(SetJobWebhook { job, by, webhook }))
+        }
+        1 => Command::RemoveJobWebhook(Box::new(RemoveJobWebhook { job, by, id })),
+        _ => {
+            let body = input.clone();
+            Command::SendToWorker(Box::new(SendToWorker { job, by, body, input }))
+        }
+    })
+}
+
 /// Progress and questions of the worker, and answers of the requester.
 fn dialogue(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
     let asks = |job: &Job| job.open_question().is_some();
+    if dice.chance(20) {
+        return requester_order(dice, scene);
+    }
     if dice.chance(35) {
         let job = some_job(dice, scene, asks)?;
         let by = match dice.chance(85) {
@@ -116,7 +143,11 @@ fn dialogue(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
     if dice.chance(50) {
         let schema = dice.chance(20).then(|| "{}".to_owned());
         let text = "which one?".to_owned();
-        return Some(Command::AskQuestion(Box::new(AskQuestion { job, by, epoch, text, schema })));
+        let order = Box::new(AskQuestion { job, by, epoch, text, schema });
+        return Some(match dice.chance(20) {
+            true => Command::AskToSignIn(order),
+            false => Command::AskQuestion(order),
+        });
     }
     let part = ResultPart { content: "{\"part\":1}".to_owned(), append: dice.chance(50) };
     let update = ProgressUpdate {

@@ -24,6 +24,7 @@ const EITHER_SIDE: Policy = Policy {
         cancels_any_time: true,
         waits: false,
         unpaid: false,
+        follows_log: false,
     },
     named_worker: NamedWorker { may_be_offline: false, not_before: None },
 };

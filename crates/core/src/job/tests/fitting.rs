@@ -39,6 +39,7 @@ const NO_POLICY: Policy = Policy {
         cancels_any_time: false,
         waits: false,
         unpaid: false,
+        follows_log: false,
     },
     named_worker: NamedWorker { may_be_offline: false, not_before: None },
 };

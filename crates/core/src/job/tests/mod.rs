@@ -49,6 +49,7 @@ const PATIENT: Policy = Policy {
         cancels_any_time: false,
         waits: false,
         unpaid: false,
+        follows_log: false,
     },
     named_worker: NamedWorker { may_be_offline: false, not_before: None },
 };

@@ -28,6 +28,7 @@ pub(super) const PRESENCE_FIRST: Policy = Policy {
         cancels_any_time: true,
         waits: false,
         unpaid: false,
+        follows_log: false,
     },
     named_worker: NamedWorker { may_be_offline: false, not_before: None },
 };

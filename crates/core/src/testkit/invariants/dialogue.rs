@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::changes::Changes;
 use crate::event::Event;
 use crate::id::{JobId, NoticeId};
+use crate::job::log::{Phase, Step};
 use crate::job::{Job, Question, Requester, State};
 use crate::notice::{Notice, NoticeKind};
 use crate::world::World;
@@ -19,9 +20,12 @@ pub struct DialogueChecks {
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 struct LogEnd {
-    reports: u32,
+    entries: u32,
+    /// Those that are not steps.
+    worker_reports: u32,
     bytes: u64,
     newest: Option<NoticeId>,
+    phase: Option<Phase>,
 }
 
 impl DialogueChecks {
@@ -30,15 +34,18 @@ impl DialogueChecks {
             self.report(notice, changes);
         }
         for job in changes.jobs.values() {
-            let end = LogEnd {
-                reports: job.progress.reports,
-                bytes: job.progress.bytes,
-                newest: job.progress.newest,
-            };
             let log = self.logs.get(&job.id).copied().unwrap_or_default();
-            assert_eq!(end, log, "the row names the end of the log: {job:?}");
+            let end = (job.progress.reports, job.progress.bytes, job.progress.newest);
+            let expected = (log.entries, log.bytes, log.newest);
+            assert_eq!(end, expected, "the row names the end of the log: {job:?}");
+            let phase = log.phase.unwrap_or(Phase::Waiting);
+            let is_followed = job.policy.requester.follows_log;
+            assert!(
+                !is_followed || phase == Phase::of(job.state),
+                "{job:?} is logged as {phase:?}"
+            );
             let limits = world.rules.progress;
-            assert!(log.reports <= limits.reports && log.bytes <= limits.report_bytes);
+            assert!(log.worker_reports <= limits.reports && log.bytes <= limits.report_bytes);
             assert!(job.questions.len() <= limits.questions as usize, "{job:?}");
             questions(before.get(&job.id).map(|old| &**old), job, changes);
         }
@@ -46,15 +53,39 @@ impl DialogueChecks {
 
     /// Reports are numbered without gaps, name the one before, and are told to the requester only.
     fn report(&mut self, notice: &Notice, changes: &Changes) {
-        let NoticeKind::Progress { job, report } = &notice.news else { return };
+        let (job, number, previous, epoch) = match &notice.news {
+            NoticeKind::Progress { job, report } => {
+                (job, report.number, report.previous, report.epoch)
+            }
+            NoticeKind::Step { job, step } => (job, step.number, step.previous, step.epoch),
+            _ => return,
+        };
         let log = self.logs.entry(*job).or_default();
-        assert_eq!((report.number, report.previous), (log.reports + 1, log.newest), "{notice:?}");
-        let job = changes.jobs.get(job).expect("a report changes its job");
-        assert_eq!(report.epoch, job.epoch, "only the current worker reports: {notice:?}");
+        assert_eq!((number, previous), (log.entries + 1, log.newest), "{notice:?}");
+        let job = changes.jobs.get(job).expect("an entry of the log changes its job");
         assert!(notice.to.is_none_or(|to| job.is_requested_by(to)), "{notice:?}");
-        log.reports += 1;
-        log.bytes += report.update.content_bytes() as u64;
+        log.entries += 1;
         log.newest = Some(notice.id);
+        match &notice.news {
+            NoticeKind::Progress { report, .. } => {
+                assert_eq!(epoch, job.epoch, "only the current worker reports: {notice:?}");
+                log.worker_reports += 1;
+                log.bytes += report.update.content_bytes() as u64;
+            }
+            NoticeKind::Step { step, .. } => log.phase = Some(phase_after(step.step, log.phase)),
+            _ => {}
+        }
+    }
+}
+
+/// The phase of a job after this step.
+fn phase_after(step: Step, before: Option<Phase>) -> Phase {
+    match step {
+        Step::Waiting => Phase::Waiting,
+        Step::Working => Phase::Working,
+        Step::InputRequired { .. } => Phase::InputRequired,
+        Step::Result => before.unwrap_or(Phase::Waiting),
+        Step::Ended => Phase::Ended,
     }
 }
 
@@ -86,7 +117,8 @@ fn questions(old: Option<&Job>, job: &Job, changes: &Changes) {
         assert!(matches!(job.request.requester, Requester::Agent(_)), "a guest was asked: {job:?}");
         let question = job.questions.len() as u32;
         let asked = NoticeKind::InputRequested { job: job.id, question, until };
-        assert_eq!(told(asked), usize::from(new), "the requester is told once: {job:?}");
+        let is_told = new && !job.policy.requester.follows_log;
+        assert_eq!(told(asked), usize::from(is_told), "the requester is told once: {job:?}");
     }
     let Some(old) = old else { return };
     if new {

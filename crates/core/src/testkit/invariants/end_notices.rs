@@ -19,6 +19,10 @@ pub fn check(changes: &Changes, world: &World) {
             assert!(told.is_empty(), "end notice without an end: {job:?}");
             continue;
         }
+        if job.policy.requester.follows_log {
+            assert!(told.is_empty(), "a requester that follows the log gets no notice: {job:?}");
+            continue;
+        }
         let url = told_at(job, world);
         match (&told[..], &job.request.requester) {
             ([], Requester::Guest(_)) => assert_eq!(url, None, "a guest was not notified: {job:?}"),

@@ -45,7 +45,8 @@ pub fn check(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &Worl
 
 /// Whether the worker gave a sign of life, or got the answer it waited for.
 fn is_renewed(old: Option<&Job>, job: &Job) -> bool {
-    let reported = job.progress.reports > old.map_or(0, |old| old.progress.reports);
+    let reported =
+        job.progress.worker_reports() > old.map_or(0, |old| old.progress.worker_reports());
     let waited = old.is_some_and(|old| matches!(old.state, State::InputRequired { .. }));
     reported || waited && job.state == State::Running
 }

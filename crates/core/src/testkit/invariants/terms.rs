@@ -148,7 +148,8 @@ fn put_off(old: Option<&Job>, job: &Job, changes: &Changes) {
     if waited && job.acceptance.accepted_at.is_some() && !job.state.is_final() {
         let news = NoticeKind::Accepted { job: job.id };
         let told = changes.notices.iter().any(|notice| notice.news == news);
-        let agent = matches!(job.request.requester, crate::job::Requester::Agent(_));
+        let agent = matches!(job.request.requester, crate::job::Requester::Agent(_))
+            && !job.policy.requester.follows_log;
         // Another agent may have it now.
         let same = old.and_then(|old| old.candidates.pending_assignment).map(|waits| waits.worker)
             == job.worker();

@@ -38,6 +38,9 @@ pub struct WorkView {
     /// This worker's questions and their answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     questions: Vec<AskedQuestion>,
+    /// What the requester sent after the request, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    messages: Vec<Box<RawValue>>,
 }
 
 impl WorkView {
@@ -59,6 +62,7 @@ impl WorkView {
             lease_until: format_time(turn.until),
             opened_at: format_time(job.request.opened_at),
             questions: asked_questions(job, Viewer::Worker),
+            messages: job.messages.iter().map(|sent| raw_json::verbatim(&sent.input)).collect(),
         })
     }
 }

@@ -135,6 +135,9 @@ pub fn notice_event(
         | NoticeKind::PriceAgreed { .. }
         | NoticeKind::OfferLost { .. }
         | NoticeKind::Progress { .. }
+        | NoticeKind::Step { .. }
+        | NoticeKind::LogEntry { .. }
+        | NoticeKind::RequesterMessage { .. }
         | NoticeKind::InputRequested { .. }
         | NoticeKind::InputProvided { .. }
         | NoticeKind::Message { .. } => None,
