@@ -5,6 +5,7 @@
 //! `ProtocolAdapter` for the hub, and `ALL` lists the adapters. A new protocol is a new folder and
 //! a new entry.
 
+pub mod a2a;
 #[cfg(feature = "server")]
 pub mod adapter;
 pub mod agora;

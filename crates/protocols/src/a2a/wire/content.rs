@@ -1,0 +1,167 @@
+//! What a message means as the input of a job, and an output as artifacts (section 2.5 of the
+//! requirements).
+
+use super::message::{JSON_TYPE, Message, Part, PartContent, write_array, write_parts};
+use super::reader::Violations;
+use super::task::Artifact;
+use super::{Version, message};
+use crate::kit::ijson::{self, Json, JsonValue};
+use crate::kit::object::ObjectWriter;
+
+/// The id of an artifact that an output of another protocol becomes.
+const RESULT: &str = "result";
+
+/// The input of a job that a message opens: JSON text.
+pub fn input_of(parts: &[Part]) -> String {
+    let texts: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| match &part.content {
+            PartContent::Text(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let text = (!texts.is_empty()).then(|| texts.join("\n"));
+    let others: Vec<&Part> =
+        parts.iter().filter(|part| !matches!(part.content, PartContent::Text(_))).collect();
+    match (&others[..], &text) {
+        ([], Some(text)) => ObjectWriter::new().text("text", text).finish(),
+        ([Part { content: PartContent::Data(json), .. }], _) if json.starts_with('{') => {
+            match (ijson::read(json.as_bytes()), text) {
+                (Ok(object), Some(text)) if object.get("text").is_none() => {
+                    ObjectWriter::copy_without(&object, &[]).text("text", &text).finish()
+                }
+                _ => json.clone(),
+            }
+        }
+        _ => ObjectWriter::new()
+            .maybe_text("text", text.as_deref())
+            .raw("parts", &write_parts(parts, Version::V1))
+            .finish(),
+    }
+}
+
+/// What an output becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutputForm {
+    Artifacts(Vec<Artifact>),
+    /// A message and no artifact.
+    Message(Vec<Part>),
+}
+
+/// The form of an output: JSON text.
+pub fn form_of_output(output: &str) -> OutputForm {
+    let single = |part: Part| OutputForm::Artifacts(vec![Artifact::new(RESULT, vec![part])]);
+    let Ok(json) = ijson::read(output.as_bytes()) else { return single(Part::data(output)) };
+    let JsonValue::Object(members) = json.value() else { return single(Part::data(output)) };
+    match &members[..] {
+        [(name, value)] if name == "text" => match value.value() {
+            JsonValue::String(text) => single(Part::text(text.clone())),
+            _ => single(Part::data(output)),
+        },
+        [(name, value)] if name == "artifacts" => match read_artifacts(value) {
+            Some(artifacts) => OutputForm::Artifacts(artifacts),
+            None => single(Part::data(output)),
+        },
+        [(name, value)] if name == "message" => match read_message_parts(value) {
+            Some(parts) => OutputForm::Message(parts),
+            None => single(Part::data(output)),
+        },
+        _ => single(Part::data(output)),
+    }
+}
+
+fn read_artifacts(list: &Json<'_>) -> Option<Vec<Artifact>> {
+    let JsonValue::Array(items) = list.value() else { return None };
+    let mut wrong = Violations::new();
+    let read = |item: &Json<'_>| Artifact::read(item, "artifact", Version::V1, &mut wrong);
+    let artifacts: Vec<Artifact> = items.iter().map(read).collect();
+    let is_whole = |artifact: &Artifact| !artifact.parts.is_empty();
+    let all = wrong.is_empty() && !artifacts.is_empty() && artifacts.iter().all(is_whole);
+    all.then_some(artifacts)
+}
+
+fn read_message_parts(object: &Json<'_>) -> Option<Vec<Part>> {
+    let JsonValue::Object(members) = object.value() else { return None };
+    let [(name, list)] = &members[..] else { return None };
+    let (true, JsonValue::Array(items)) = (name == "parts", list.value()) else { return None };
+    let items = items.iter().map(|item| (item, "part".to_owned())).collect();
+    let mut wrong = Violations::new();
+    let parts = message::read_parts(items, Version::V1, &mut wrong);
+    (wrong.is_empty() && !parts.is_empty()).then_some(parts)
+}
+
+/// One artifact that a worker of another protocol reported as a part of its result.
+pub fn artifact_of_part(content: &str, number: u32) -> Artifact {
+    if let Ok(json) = ijson::read(content.as_bytes())
+        && json.get("artifactId").is_some()
+    {
+        let mut wrong = Violations::new();
+        let artifact = Artifact::read(&json, "artifact", Version::V1, &mut wrong);
+        if wrong.is_empty() && !artifact.parts.is_empty() {
+            return artifact;
+        }
+    }
+    let mut artifacts = match form_of_output(content) {
+        OutputForm::Artifacts(artifacts) => artifacts,
+        OutputForm::Message(parts) => vec![Artifact::new(RESULT, parts)],
+    };
+    let mut artifact = artifacts.remove(0);
+    if artifact.artifact_id == RESULT {
+        artifact.artifact_id = format!("part-{number}");
+    }
+    artifact
+}
+
+/// The output of a job whose worker made these artifacts, or only a final message: JSON text.
+pub fn output_of_artifacts(artifacts: &[Artifact], final_message: Option<&Message>) -> String {
+    let parts: Vec<Part> = artifacts.iter().flat_map(|one| one.parts.clone()).collect();
+    if artifacts.is_empty() {
+        let parts = final_message.map(|message| message.parts.as_slice()).unwrap_or_default();
+        return input_of(parts);
+    }
+    let simple = input_of(&parts);
+    let is_simple = ijson::read(simple.as_bytes()).is_ok_and(|json| json.get("parts").is_none());
+    if is_simple {
+        return simple;
+    }
+    let text = ijson::read(simple.as_bytes())
+        .ok()
+        .and_then(|json| json.get("text").map(|text| text.raw().to_owned()));
+    let artifacts = write_array(artifacts.iter().map(|artifact| artifact.write(Version::V1)));
+    ObjectWriter::new().maybe_raw("text", text.as_deref()).raw("artifacts", &artifacts).finish()
+}
+
+/// Whether one of the modes allows a media type. A bare word stands for all its subtypes.
+pub fn is_type_allowed(modes: &[String], media_type: &str) -> bool {
+    let essence = |text: &str| text.split(';').next().unwrap_or_default().trim().to_lowercase();
+    let wanted = essence(media_type);
+    let kind = wanted.split('/').next().unwrap_or_default().to_owned();
+    modes.iter().any(|mode| {
+        let mode = essence(mode);
+        mode == "*/*" || mode == "*" || mode == wanted || {
+            let (group, rest) = mode.split_once('/').unwrap_or((mode.as_str(), "*"));
+            group == kind && rest == "*"
+        }
+    })
+}
+
+/// Parts in the modes that a client accepts: text instead of JSON, or JSON instead of text.
+pub fn adapt_parts(parts: Vec<Part>, accepted: &[String]) -> Vec<Part> {
+    if accepted.is_empty() {
+        return parts;
+    }
+    let takes_json = is_type_allowed(accepted, JSON_TYPE);
+    let takes_text = is_type_allowed(accepted, "text/plain");
+    let adapt = |part: Part| match part.content {
+        PartContent::Data(json) if !takes_json && takes_text => {
+            Part { content: PartContent::Text(json), media_type: None, ..part }
+        }
+        PartContent::Text(text) if !takes_text && takes_json => {
+            let json = ObjectWriter::new().text("text", &text).finish();
+            let media_type = Some(JSON_TYPE.to_owned());
+            Part { content: PartContent::Data(json), media_type, ..part }
+        }
+        content => Part { content, ..part },
+    };
+    parts.into_iter().map(adapt).collect()
+}
