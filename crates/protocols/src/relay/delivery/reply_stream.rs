@@ -194,10 +194,7 @@ impl ReceiverCall {
         }
     }
 
-    async fn stream(
-        &self,
-        mut opened: StreamingResponse,
-    ) -> Result<StreamEnd, SenderDisconnected> {
+    async fn stream(&self, mut opened: StreamingResponse) -> Result<StreamEnd, SenderDisconnected> {
         let (mut parser, mut events, mut text) =
             (Parser::new(FRAME_MAX), Vec::new(), String::new());
         loop {
