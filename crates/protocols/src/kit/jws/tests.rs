@@ -16,7 +16,7 @@ const PAYLOAD: &[u8] =
 const RS256: [&str; 3] = [
     "eyJhbGciOiJSUzI1NiJ9",
     "cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7AAuHIm4Bh-0Qc_lF5YKt_O8W2Fp5\
-     jujGbds9uJdbF9CUAr7t1dnZcAcQjbKBYNX4BAynRFdiuB--f_nZLgrnbyTytWO75vRK5h6xBArLIARNPvkSjtQBMHlb1\
+     jujGbds9uJdbF9CUAr7t1dnZcAcQjbKBYNX4BAynRFdiuB--f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkSjtQBMHlb1\
      L07Qe7K0GarZRmB_eSN9383LcOLn6_dO--xi12jzDwusC-eOkHWEsqtFZESc6BfI7noOPqvhJ1phCnvWh6IeYI2w9QOYE\
      UipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw",
     r#"{"kty":"RSA","n":"ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ","e":"AQAB"}"#,
@@ -124,9 +124,10 @@ fn fresh_es384_keys_verify_what_they_sign() {
 #[test]
 fn one_rsa_key_verifies_both_paddings() {
     let pair = rsa::KeyPair::generate(KeySize::Rsa2048).expect("a new key");
-    let public = pair.public_key();
-    let n = base64url::encode(public.modulus().big_endian_without_leading_zero());
-    let e = base64url::encode(public.exponent().big_endian_without_leading_zero());
+    // The public key ends with a zero and the modulus, then the five bytes of the exponent 65537.
+    let public = pair.public_key().as_ref();
+    let n = base64url::encode(&public[public.len() - 5 - 256..public.len() - 5]);
+    let e = "AQAB";
     let jwk = key(&format!(r#"{{"kty":"RSA","n":"{n}","e":"{e}"}}"#));
     let paddings: [(_, &'static dyn RsaEncoding); 2] =
         [("RS256", &RSA_PKCS1_SHA256), ("PS256", &RSA_PSS_SHA256)];
