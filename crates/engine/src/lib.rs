@@ -19,6 +19,7 @@ pub mod offline;
 pub mod permissions;
 pub mod random;
 pub mod run;
+mod seal;
 pub mod secret;
 pub mod store;
 #[cfg(any(test, feature = "testkit"))]

@@ -14,6 +14,7 @@ pub mod ed25519;
 pub mod fields;
 pub mod ijson;
 pub mod jcs;
+pub mod jws;
 pub mod last_event_id;
 pub mod name;
 pub mod object;

@@ -22,8 +22,9 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, retry};
 use tokio::net::lookup_host;
 use tokio::sync::Semaphore;
+use url::Host;
 
-use super::guard::{Guard, TargetError, is_local_name};
+use super::guard::{CheckedUrl, Guard, TargetError, is_local_name};
 
 /// How long an unused connection is kept: long enough for a burst, shorter than the idle timeout of
 /// common servers, so that we rarely write into a connection that is just being closed.
@@ -99,22 +100,44 @@ impl GuardedResolver {
     }
 }
 
+/// Why a name gives no address to dial.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ResolveError {
+    #[error(transparent)]
+    Blocked(#[from] TargetError),
+    #[error(transparent)]
+    NotResolved(#[from] io::Error),
+}
+
+/// The addresses of a name that may be dialled.
+async fn checked_addresses(
+    resolver: &dyn Resolve,
+    guard: &Guard,
+    plain: bool,
+    name: &str,
+) -> Result<Vec<SocketAddr>, ResolveError> {
+    // Names of this machine are never looked up in DNS: its answer could only be wrong.
+    let found = if is_local_name(name) {
+        guard.allowed_loopback_addresses()
+    } else {
+        resolver.resolve(name).await?
+    };
+    if found.is_empty() {
+        return Err(io::Error::from(io::ErrorKind::NotFound).into());
+    }
+    Ok(GuardedResolver::check_addresses(guard, plain, &found)?)
+}
+
 impl reqwest::dns::Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> reqwest::dns::Resolving {
-        let (guard, plain) = (Arc::clone(&self.guard), self.plain);
-        // Names of this machine are never looked up in DNS: its answer could only be wrong.
-        let asked = (!is_local_name(name.as_str())).then(|| self.resolver.resolve(name.as_str()));
+        let (resolver, guard) = (Arc::clone(&self.resolver), Arc::clone(&self.guard));
+        let plain = self.plain;
         Box::pin(async move {
-            let found = match asked {
-                Some(answer) => answer.await?,
-                None => guard.allowed_loopback_addresses(),
-            };
-            if found.is_empty() {
-                return Err(io::Error::from(io::ErrorKind::NotFound).into());
+            match checked_addresses(&*resolver, &guard, plain, name.as_str()).await {
+                Ok(found) => Ok(Box::new(found.into_iter()) as Addrs),
+                Err(ResolveError::Blocked(error)) => Err(error.into()),
+                Err(ResolveError::NotResolved(error)) => Err(error.into()),
             }
-            let addresses: Addrs =
-                Box::new(Self::check_addresses(&guard, plain, &found)?.into_iter());
-            Ok(addresses)
         })
     }
 }
@@ -128,6 +151,13 @@ pub(super) struct ClientFactory {
 }
 
 impl ClientFactory {
+    /// Resolves the host of `target` as a connect does, and checks every address it gets.
+    pub(super) async fn check_addresses(&self, target: &CheckedUrl) -> Result<(), ResolveError> {
+        let Some(Host::Domain(name)) = target.url().host() else { return Ok(()) };
+        let plain = target.is_plain_http();
+        checked_addresses(&*self.names, &self.guard, plain, name).await.map(drop)
+    }
+
     /// A client for https: any checked address is accepted.
     pub(super) fn build_https_client(&self) -> reqwest::Result<Client> {
         self.client(false).https_only(true).build()

@@ -158,6 +158,12 @@ impl Guard {
     }
 }
 
+/// Whether `url` names an address outside the public internet, as far as is known without resolving
+/// it: for tests of what a hub would call if its operator allowed no network.
+pub fn url_is_private(url: &str) -> bool {
+    matches!(Guard::default().check_url(url), Err(TargetError::PrivateAddress))
+}
+
 /// `localhost` and all names under it are this machine (RFC 6761, section 6.3), whatever DNS says.
 pub(super) fn is_local_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();

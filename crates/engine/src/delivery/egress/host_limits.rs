@@ -29,39 +29,70 @@ struct HostEntry {
 /// The hosts that are being called now, and no others.
 pub(super) struct HostLimits {
     per_host: usize,
-    busy: Mutex<HashMap<String, HostEntry>>,
+    busy: BusyHosts,
 }
 
+type BusyHosts = Arc<Mutex<HashMap<String, HostEntry>>>;
+
 /// The permit for one call; dropping it admits the next one.
-pub(super) struct HostPermit<'a> {
-    hosts: &'a HostLimits,
+pub(super) struct HostPermit {
+    busy: BusyHosts,
     name: String,
     permit: Option<OwnedSemaphorePermit>,
 }
 
 impl HostLimits {
     pub(super) fn new(per_host: usize) -> Self {
-        Self { per_host: per_host.min(Semaphore::MAX_PERMITS), busy: Mutex::default() }
+        Self { per_host: per_host.min(Semaphore::MAX_PERMITS), busy: BusyHosts::default() }
     }
 
-    /// Waits for a permit, but not longer than `patience`.
+    /// Waits for a permit, but not longer than `wait_limit`.
     pub(super) async fn acquire(
         &self,
         name: &str,
         wait_limit: Duration,
-    ) -> Result<HostPermit<'_>, HostBusyError> {
-        let slots = self.register(name)?;
+    ) -> Result<HostPermit, HostBusyError> {
+        let slots = Self::register(&mut self.busy.lock(), name, self.per_host)?;
         // From here on dropping this releases the entry, even while we wait.
-        let mut slot = HostPermit { hosts: self, name: name.to_owned(), permit: None };
+        let mut slot = self.permit(name);
         let permit = timeout(wait_limit, slots.acquire_owned()).await;
         slot.permit = Some(permit.map_err(|_| HostBusyError)?.map_err(|_| HostBusyError)?);
         Ok(slot)
     }
 
-    fn register(&self, name: &str) -> Result<Arc<Semaphore>, HostBusyError> {
+    /// Takes a permit for a long call, unless it is the last free one: short calls need that.
+    pub(super) fn try_reserve(&self, name: &str) -> Result<HostPermit, HostBusyError> {
         let mut busy = self.busy.lock();
+        if free_slots(&busy, name, self.per_host) < 2 {
+            return Err(HostBusyError);
+        }
+        let slots = Self::register(&mut busy, name, self.per_host)?;
+        let taken = slots.try_acquire_owned();
+        // Dropping a permit takes the lock.
+        drop(busy);
+        let mut slot = self.permit(name);
+        slot.permit = Some(taken.map_err(|_| HostBusyError)?);
+        Ok(slot)
+    }
+
+    /// Whether [`try_reserve`](Self::try_reserve) would succeed now.
+    pub(super) fn has_spare_slot(&self, name: &str) -> bool {
+        let busy = self.busy.lock();
+        free_slots(&busy, name, self.per_host) >= 2
+            && (busy.len() < HOSTS_MAX || busy.contains_key(name))
+    }
+
+    fn permit(&self, name: &str) -> HostPermit {
+        HostPermit { busy: Arc::clone(&self.busy), name: name.to_owned(), permit: None }
+    }
+
+    fn register(
+        busy: &mut HashMap<String, HostEntry>,
+        name: &str,
+        per_host: usize,
+    ) -> Result<Arc<Semaphore>, HostBusyError> {
         if let Some(host) = busy.get_mut(name) {
-            if host.calls >= CALLS_PER_HOST_MAX.max(self.per_host) {
+            if host.calls >= CALLS_PER_HOST_MAX.max(per_host) {
                 return Err(HostBusyError);
             }
             host.calls += 1;
@@ -70,16 +101,27 @@ impl HostLimits {
         if busy.len() >= HOSTS_MAX {
             return Err(HostBusyError);
         }
-        let slots = Arc::new(Semaphore::new(self.per_host));
+        let slots = Arc::new(Semaphore::new(per_host));
         busy.insert(name.to_owned(), HostEntry { slots: Arc::clone(&slots), calls: 1 });
         Ok(slots)
     }
 }
 
-impl Drop for HostPermit<'_> {
+fn free_slots(busy: &HashMap<String, HostEntry>, name: &str, per_host: usize) -> usize {
+    busy.get(name).map_or(per_host, |host| host.slots.available_permits())
+}
+
+impl HostPermit {
+    /// The host it is for.
+    pub(super) fn host(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for HostPermit {
     fn drop(&mut self) {
         drop(self.permit.take());
-        let mut busy = self.hosts.busy.lock();
+        let mut busy = self.busy.lock();
         if let Some(host) = busy.get_mut(&self.name) {
             host.calls -= 1;
             if host.calls == 0 {
@@ -178,12 +220,29 @@ mod tests {
         let hosts = HostLimits::new(1);
         let mut waiting = Vec::new();
         for _ in 0..CALLS_PER_HOST_MAX {
-            hosts.register("a.example").expect("the queue has space");
-            waiting.push(HostPermit { hosts: &hosts, name: "a.example".to_owned(), permit: None });
+            let queued = HostLimits::register(&mut hosts.busy.lock(), "a.example", 1);
+            queued.expect("the queue has space");
+            waiting.push(hosts.permit("a.example"));
         }
         assert_eq!(hosts.acquire("a.example", LONG).await.err(), Some(HostBusyError));
         drop(waiting);
         assert!(hosts.acquire("a.example", AT_ONCE).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn long_calls_leave_the_last_slot_of_a_host_to_short_ones() {
+        let hosts = HostLimits::new(2);
+        assert!(hosts.has_spare_slot("a.example"));
+        let long = hosts.try_reserve("a.example").expect("two slots are free");
+        assert_eq!(long.host(), "a.example");
+        assert!(!hosts.has_spare_slot("a.example"));
+        assert_eq!(hosts.try_reserve("a.example").err(), Some(HostBusyError));
+        assert!(hosts.has_spare_slot("b.example"));
+        let short = hosts.acquire("a.example", AT_ONCE).await.expect("one slot is left");
+        drop((long, short));
+        assert!(hosts.busy.lock().is_empty());
+        assert!(hosts.try_reserve("a.example").is_ok());
+        assert!(HostLimits::new(1).try_reserve("a.example").is_err());
     }
 
     const NOW: Timestamp = Timestamp(1_754_000_000_000);

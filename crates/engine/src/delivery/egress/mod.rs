@@ -22,13 +22,11 @@ use reqwest::Client;
 use rialto_core::time::{Millis, Timestamp};
 
 pub use dial::{Resolve, ResolveFuture};
-pub use guard::{CheckedUrl, Guard, TargetError};
-pub use response::StreamingResponse;
-pub use response::{HttpResponse, SendError};
+pub use guard::{CheckedUrl, Guard, TargetError, url_is_private};
+pub use response::{HttpResponse, ResponseLimits, SendError, StreamingResponse};
 
-use dial::{ClientFactory, SystemResolver};
-use host_limits::HostLimits;
-use host_limits::HostRateLimit;
+use dial::{ClientFactory, ResolveError, SystemResolver};
+use host_limits::{HostLimits, HostPermit, HostRateLimit};
 
 /// The `User-Agent` header of outgoing calls.
 pub const USER_AGENT: &str = concat!("rialto/", env!("CARGO_PKG_VERSION"));
@@ -72,9 +70,34 @@ pub enum EgressError {
     Client(#[from] reqwest::Error),
 }
 
+/// The methods an outgoing call can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Reads; the body is not sent.
+    Get,
+    /// Sends a body.
+    Post,
+}
+
+/// One outgoing call. It has no `Debug`, because headers contain credentials.
+pub struct HttpRequest<'a> {
+    /// The method.
+    pub method: Method,
+    /// The URL, not checked yet.
+    pub url: &'a str,
+    /// The headers, not checked yet.
+    pub headers: Vec<(String, String)>,
+    /// The body of a POST.
+    pub body: Bytes,
+}
+
+/// A slot of one host that is kept for a long call; dropping it releases the slot.
+pub struct HostSlot(HostPermit);
+
 /// The outgoing client.
 pub struct Egress {
     guard: Arc<Guard>,
+    dialling: ClientFactory,
     host_limits: HostLimits,
     rate_limit: HostRateLimit,
     timeout: Duration,
@@ -110,6 +133,7 @@ impl Egress {
         let (hosts, pace) = (HostLimits::new(per_host), HostRateLimit::new(per_host_per_minute));
         Ok(Self {
             guard,
+            dialling,
             host_limits: hosts,
             rate_limit: pace,
             timeout,
@@ -141,6 +165,47 @@ impl Egress {
         self.rate_limit.try_acquire(target.host(), now)
     }
 
+    /// Resolves the host of `url` and checks all its addresses without connecting: for
+    /// registrations that should fail early. Every later call checks them again.
+    pub async fn check_addresses(&self, url: &str) -> Result<(), SendError> {
+        let target = self.guard.check_url(url)?;
+        let checked = tokio::time::timeout(self.timeout, self.dialling.check_addresses(&target));
+        match checked.await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(ResolveError::Blocked(error))) => Err(SendError::Blocked(error)),
+            Ok(Err(ResolveError::NotResolved(_))) | Err(_) => {
+                Err(SendError::Unreachable("the name could not be resolved".to_owned()))
+            }
+        }
+    }
+
+    /// Whether the host of `url` could take a long call now and still have a slot free for short
+    /// ones; `false` for a URL that may not be called.
+    pub fn has_spare_slot(&self, url: &str) -> bool {
+        let target = self.guard.check_url(url);
+        target.is_ok_and(|target| self.host_limits.has_spare_slot(target.host()))
+    }
+
+    /// Takes a slot of the host of `url` for a long call, unless it is the last free one. Two
+    /// callers can never both take the slot that [`has_spare_slot`](Self::has_spare_slot) saw.
+    pub fn try_reserve_slot(&self, url: &str) -> Option<HostSlot> {
+        let target = self.guard.check_url(url).ok()?;
+        self.host_limits.try_reserve(target.host()).ok().map(HostSlot)
+    }
+
+    /// Gets `url` once and reads a response of at most `max_bytes`, all within `timeout`.
+    pub async fn get(
+        &self,
+        url: &str,
+        headers: Vec<(String, String)>,
+        max_bytes: usize,
+        timeout: Duration,
+    ) -> Result<HttpResponse, SendError> {
+        let request = HttpRequest { method: Method::Get, url, headers, body: Bytes::new() };
+        let limits = ResponseLimits::within(timeout, max_bytes);
+        self.open(request, limits, None).await?.read_to_end().await
+    }
+
     /// Posts `body` once and reads a response of at most `answer_limit` bytes.
     pub async fn post(
         &self,
@@ -149,17 +214,9 @@ impl Egress {
         body: Bytes,
         answer_limit: usize,
     ) -> Result<HttpResponse, SendError> {
-        let target = self.guard.check_url(url)?;
-        let headers = headers::parse_headers(headers)?;
-        let client = self.client_for(&target)?;
-        let busy = |_| SendError::Unreachable("too many calls to this host at once".to_owned());
-        let _slot = self.host_limits.acquire(target.host(), self.timeout).await.map_err(busy)?;
-        let call = async {
-            let request = client.post(target.url().clone()).headers(headers).body(body);
-            let response = request.send().await.map_err(|e| response::classify_error(&e))?;
-            response::read_limited(response, answer_limit).await
-        };
-        tokio::time::timeout(self.timeout, call).await.unwrap_or(Err(SendError::TimedOut))
+        let request = HttpRequest { method: Method::Post, url, headers, body };
+        let limits = ResponseLimits::within(self.timeout, answer_limit);
+        self.open(request, limits, None).await?.read_to_end().await
     }
 
     /// Posts `body` once and returns the response as a stream. Its head, and every pause in it, may
@@ -171,18 +228,41 @@ impl Egress {
         body: Bytes,
         answer_limit: usize,
         whole_timeout: Duration,
-    ) -> Result<StreamingResponse<'_>, SendError> {
-        let target = self.guard.check_url(url)?;
-        let headers = headers::parse_headers(headers)?;
+    ) -> Result<StreamingResponse, SendError> {
+        let request = HttpRequest { method: Method::Post, url, headers, body };
+        let limits = ResponseLimits {
+            whole_timeout: Some(whole_timeout),
+            ..ResponseLimits::within(self.timeout, answer_limit)
+        };
+        self.open(request, limits, None).await
+    }
+
+    /// Sends `request` once and returns the response as soon as its head is there. The wait for a
+    /// slot of the host comes before the times in `limits`, unless `slot` is one of that host.
+    pub async fn open(
+        &self,
+        request: HttpRequest<'_>,
+        limits: ResponseLimits,
+        slot: Option<HostSlot>,
+    ) -> Result<StreamingResponse, SendError> {
+        let target = self.guard.check_url(request.url)?;
+        let headers = headers::parse_headers(request.headers)?;
         let client = self.client_for(&target)?;
-        let busy = |_| SendError::Unreachable("too many calls to this host at once".to_owned());
-        let slot = self.host_limits.acquire(target.host(), self.timeout).await.map_err(busy)?;
-        let end = tokio::time::Instant::now() + whole_timeout;
-        let request = client.post(target.url().clone()).headers(headers).body(body);
-        let response = tokio::time::timeout(self.timeout, request.send()).await;
-        let response = response.map_err(|_| SendError::TimedOut)?;
-        let response = response.map_err(|e| response::classify_error(&e))?;
-        Ok(StreamingResponse::new(response, answer_limit, self.timeout, end, slot))
+        let slot = match slot.filter(|HostSlot(permit)| permit.host() == target.host()) {
+            Some(HostSlot(permit)) => permit,
+            None => self.wait_for_slot(&target).await?,
+        };
+        let url = target.url().clone();
+        let request = match request.method {
+            Method::Get => client.get(url),
+            Method::Post => client.post(url).body(request.body),
+        };
+        StreamingResponse::open(request.headers(headers), limits, slot).await
+    }
+
+    async fn wait_for_slot(&self, target: &CheckedUrl) -> Result<HostPermit, SendError> {
+        let slot = self.host_limits.acquire(target.host(), self.timeout).await;
+        slot.map_err(|_| SendError::Unreachable("too many calls to this host at once".to_owned()))
     }
 
     fn client_for(&self, target: &CheckedUrl) -> Result<&Client, SendError> {

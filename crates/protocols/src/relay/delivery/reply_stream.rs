@@ -169,7 +169,7 @@ impl ReceiverCall {
     }
 
     /// The answer of a receiver that does not stream becomes one event (R82).
-    async fn whole(&self, mut opened: StreamingResponse<'_>) -> StreamEnd {
+    async fn whole(&self, mut opened: StreamingResponse) -> StreamEnd {
         let mut body = Vec::new();
         let answer = loop {
             match opened.next_chunk().await {
@@ -194,10 +194,7 @@ impl ReceiverCall {
         }
     }
 
-    async fn stream(
-        &self,
-        mut opened: StreamingResponse<'_>,
-    ) -> Result<StreamEnd, SenderDisconnected> {
+    async fn stream(&self, mut opened: StreamingResponse) -> Result<StreamEnd, SenderDisconnected> {
         let (mut parser, mut events, mut text) =
             (Parser::new(FRAME_MAX), Vec::new(), String::new());
         loop {

@@ -6,6 +6,7 @@ mod hostile;
 mod names;
 mod onslaught;
 mod server;
+mod streams;
 mod urls;
 
 use std::sync::Arc;
