@@ -39,7 +39,8 @@ def check(name: str, body: Any) -> None:
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         raise ValueError(f"a2a-sdk has no type {name}")
     read = model.model_validate(body)
-    unknown = unknown_members(body, shown(read), name)
+    # A card is for readers of both versions.
+    unknown = [] if model is AgentCard else unknown_members(body, shown(read), name)
     if unknown:
         raise ValueError(f"unknown members: {', '.join(unknown)}")
 
@@ -80,7 +81,7 @@ class OneKey(CredentialService):
 
 
 class Session:
-    """The clients of one run: one that streams, one that does not, one that does not wait."""
+    """The clients of one run: one that streams, one that does not."""
 
     def __init__(self, options: Any, http: httpx.AsyncClient, steps: Steps) -> None:
         self.options, self.http, self.steps = options, http, steps
@@ -140,10 +141,9 @@ class Session:
         return await self.steps.run(step, action)
 
     async def start(self, step: str, seconds: int, hook: str = "") -> Task:
-        config = push_config(hook) if hook else None
-        configuration = MessageSendConfiguration(blocking=False, push_notification_config=config)
-        if not hook:
-            configuration = MessageSendConfiguration(blocking=False)
+        configuration = MessageSendConfiguration(blocking=False)
+        if hook:
+            configuration.push_notification_config = push_config(hook)
         return await self.send(step, self.message(f"slow {seconds}"), None, configuration)
 
     async def stream(self, message: Message) -> list[Any]:
