@@ -72,7 +72,8 @@ pub enum NoticeKind {
     /// An entry of a job's log. It has no receiver.
     Step { job: JobId, step: Box<LoggedStep> },
     /// An entry of a job's log for one of the job's webhooks. It is in no inbox.
-    LogEntry { job: JobId, webhook: String, number: u32, content: Box<LogContent> },
+    /// `part` is the number of the part of the result that it begins or continues.
+    LogEntry { job: JobId, webhook: String, number: u32, part: u32, content: Box<LogContent> },
     /// The requester of your job sent you a message, by its number among the messages.
     RequesterMessage { job: JobId, epoch: u32, number: u32 },
 }
@@ -108,13 +109,13 @@ impl NoticeKind {
                 let report = Box::new(ProgressReport { number, previous, epoch, update });
                 Self::Progress { job: *job, report }
             }
-            Self::LogEntry { job, webhook, number, content } => {
+            Self::LogEntry { job, webhook, number, part, content } => {
                 let content = match **content {
                     LogContent::Report(_) => LogContent::Report(ProgressUpdate::default()),
                     LogContent::Step(step) => LogContent::Step(step),
                 };
                 let (webhook, content) = (webhook.clone(), Box::new(content));
-                Self::LogEntry { job: *job, webhook, number: *number, content }
+                Self::LogEntry { job: *job, webhook, number: *number, part: *part, content }
             }
             other => other.clone(),
         }

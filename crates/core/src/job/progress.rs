@@ -64,6 +64,9 @@ pub struct Progress {
     pub reports: u32,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub steps: u32,
+    /// How many parts of the result were begun.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub parts: u32,
     pub bytes: u64,
     /// The notice of the newest entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -193,6 +196,8 @@ pub fn add_to_log(
     let number = job.progress.reports + 1;
     let (previous, epoch) = (job.progress.newest, job.epoch);
     let (fraction, text) = (update.fraction, update.text.clone());
+    let begins = update.part.as_ref().is_some_and(|part| !part.append);
+    job.progress.parts += u32::from(begins);
     webhook::notify_all(draft, job, number, || LogContent::Report(update.clone()));
     let report = Box::new(ProgressReport { number, previous, epoch, update });
     let notice = draft.notify(to, NoticeKind::Progress { job: job.id, report }, url);
@@ -201,6 +206,7 @@ pub fn add_to_log(
         text: text.or(job.progress.text.take()),
         reports: number,
         steps: job.progress.steps,
+        parts: job.progress.parts,
         bytes,
         newest: Some(notice),
         phase: job.progress.phase,

@@ -57,7 +57,8 @@ pub fn remove(draft: &mut Draft<'_>, order: &RemoveJobWebhook) -> Result<Answer,
 pub fn notify_all(draft: &mut Draft<'_>, job: &Job, number: u32, content: impl Fn() -> LogContent) {
     for JobWebhook { id, url, .. } in &job.webhooks {
         let (webhook, content) = (id.clone(), Box::new(content()));
-        let kind = NoticeKind::LogEntry { job: job.id, webhook, number, content };
+        let part = job.progress.parts;
+        let kind = NoticeKind::LogEntry { job: job.id, webhook, number, part, content };
         draft.notify(None, kind, Some(url.clone()));
     }
 }

@@ -3,6 +3,9 @@
 
 pub mod wire;
 
+#[cfg(test)]
+mod tests;
+
 use rialto_core::alias::Protocol;
 
 /// The protocol's id.

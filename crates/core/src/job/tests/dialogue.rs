@@ -3,10 +3,14 @@
 use super::*;
 use crate::agent::key::Holder;
 use crate::answer::Answer;
-use crate::command::{AnswerQuestion, AskQuestion, Canceller, JobRef, ReportProgress};
+use crate::command::{
+    AnswerQuestion, AskQuestion, Canceller, JobRef, RemoveJobWebhook, ReportProgress, SendToWorker,
+    SetJobWebhook,
+};
 use crate::id::JobId;
+use crate::job::log::{LogContent, Phase, Step};
 use crate::job::progress::{Fraction, ProgressLimits, ProgressReport, ProgressUpdate, ResultPart};
-use crate::job::{Cause, Requester, State};
+use crate::job::{Cause, JobWebhook, Requester, State};
 use crate::notice::NoticeKind;
 use crate::testkit::{JOB_LIFETIME, LEASE, job_in};
 use crate::world::Rules;
@@ -321,4 +325,120 @@ fn a_job_that_waits_for_an_answer_is_in_its_row_and_its_memory_is_counted() {
     assert_eq!(serde_json::from_str::<Job>(&row).unwrap(), *scene.job(job));
     let rebuilt = scene.store.rebuild_world(scene.world.rules);
     assert_eq!(rebuilt.next_timer_at(), scene.world.next_timer_at());
+}
+
+const WEBHOOK: &str = "https://client.example/hook";
+
+fn set_webhook(scene: &mut TestHub, job: JobId, by: AgentId, id: &str) -> Result<Answer, Refusal> {
+    let (url, meta) = (WEBHOOK.to_owned(), "{}".to_owned());
+    let webhook = JobWebhook { id: id.to_owned(), url, meta };
+    let order = SetJobWebhook { job: JobRef::Id(job), by, webhook };
+    scene.run(Command::SetJobWebhook(Box::new(order)))
+}
+
+fn send(scene: &mut TestHub, job: JobId, by: AgentId, input: &str) -> Result<Answer, Refusal> {
+    let (body, input) = (format!("[{input}]"), input.to_owned());
+    let order = SendToWorker { job: JobRef::Id(job), by, body, input };
+    scene.run(Command::SendToWorker(Box::new(order)))
+}
+
+/// The entries that wait for delivery to the webhooks of a job, by their numbers.
+fn sent_entries(scene: &TestHub) -> Vec<(String, u32, LogContent)> {
+    let mut entries: Vec<_> = scene
+        .world
+        .deliveries_due(scene.now)
+        .filter_map(|push| match &push.kind {
+            NoticeKind::LogEntry { webhook, number, content, .. } => {
+                assert_eq!((push.url.as_str(), push.to), (WEBHOOK, None));
+                Some((webhook.clone(), *number, (**content).clone()))
+            }
+            _ => None,
+        })
+        .collect();
+    entries.sort_by_key(|(webhook, number, _)| (webhook.clone(), *number));
+    entries
+}
+
+#[test]
+fn a_question_and_its_answer_are_steps_of_the_log_between_the_reports() {
+    let (mut scene, client, worker, job) = at_work();
+    set_webhook(&mut scene, job, client, "a").unwrap();
+    progress(&mut scene, job, worker, part("{}")).unwrap();
+    let asked = ask(&mut scene, job, worker, None).unwrap();
+    assert_eq!(asked.progress.phase, Some((Phase::InputRequired, scene.now)));
+    answer(&mut scene, job, client, None, r#"{"text":"Lugano"}"#).unwrap();
+    let shown = progress(&mut scene, job, worker, part("{}")).unwrap();
+    assert_eq!((shown.progress.reports, shown.progress.worker_reports()), (4, 2));
+    let log: Vec<(u32, LogContent)> =
+        sent_entries(&scene).into_iter().map(|(_, number, content)| (number, content)).collect();
+    let report = || LogContent::Report(ProgressUpdate::default());
+    let steps = [Step::InputRequired { question: 1 }, Step::Working].map(LogContent::Step);
+    let [asked, working] = steps;
+    assert_eq!(log, [(1, report()), (2, asked), (3, working), (4, report())]);
+}
+
+#[test]
+fn webhooks_get_only_what_comes_after_them_and_nothing_once_removed() {
+    let (mut scene, client, worker, job) = at_work();
+    progress(&mut scene, job, worker, part("{}")).unwrap();
+    set_webhook(&mut scene, job, client, "a").unwrap();
+    progress(&mut scene, job, worker, part("{}")).unwrap();
+    set_webhook(&mut scene, job, client, "b").unwrap();
+    let id = "a".to_owned();
+    let order = RemoveJobWebhook { job: JobRef::Id(job), by: client, id };
+    scene.run(Command::RemoveJobWebhook(Box::new(order))).unwrap();
+    progress(&mut scene, job, worker, part("{}")).unwrap();
+    let sent: Vec<(String, u32)> =
+        sent_entries(&scene).into_iter().map(|(webhook, number, _)| (webhook, number)).collect();
+    assert_eq!(sent, [("a".to_owned(), 2), ("b".to_owned(), 3)]);
+}
+
+#[test]
+fn only_the_requester_sets_webhooks_and_only_eight() {
+    let (mut scene, client, worker, job) = at_work();
+    assert_eq!(set_webhook(&mut scene, job, worker, "x"), Err(Refusal::NotFound));
+    for id in 0..8 {
+        set_webhook(&mut scene, job, client, &id.to_string()).unwrap();
+    }
+    set_webhook(&mut scene, job, client, "7").unwrap();
+    let ninth = set_webhook(&mut scene, job, client, "8");
+    assert_eq!(ninth, Err(Refusal::TooManyReports { max: 8 }));
+    // A job that has ended keeps its webhooks, and may get another one in place of an old one.
+    scene.succeed(job, "0.10");
+    set_webhook(&mut scene, job, client, "0").unwrap();
+}
+
+#[test]
+fn a_message_of_the_requester_reaches_the_worker_and_answers_its_question() {
+    let (mut scene, client, worker, job) = at_work();
+    progress(&mut scene, job, worker, part("{}")).unwrap();
+    assert_eq!(send(&mut scene, job, worker, "1"), Err(Refusal::NotFound));
+    let told = job_in(send(&mut scene, job, client, "1").unwrap());
+    let notice = NoticeKind::RequesterMessage { job, epoch: told.epoch, number: 1 };
+    assert!(scene.notices_to(worker).contains(&notice));
+    ask(&mut scene, job, worker, None).unwrap();
+    let answered = job_in(send(&mut scene, job, client, "2").unwrap());
+    assert_eq!(answered.state, State::Running);
+    assert_eq!(answered.questions[0].answer.as_deref(), Some("2"));
+    let bodies: Vec<(&str, u32)> =
+        answered.messages.iter().map(|sent| (sent.body.as_str(), sent.after)).collect();
+    assert_eq!(bodies, [("[1]", 1), ("[2]", 2)]);
+    scene.succeed(job, "0.10");
+    let late = send(&mut scene, job, client, "3");
+    assert_eq!(late, Err(Refusal::WrongState { state: State::Completed }));
+}
+
+#[test]
+fn a_worker_that_waits_for_a_sign_in_goes_on_by_itself() {
+    let (mut scene, client, worker, job) = at_work();
+    let (wanted, text) = (JobRef::Id(job), "sign in at example.org".to_owned());
+    let order = AskQuestion { job: wanted, by: worker, epoch: None, text, schema: None };
+    let waits = scene.run(Command::AskToSignIn(Box::new(order))).map(job_in).unwrap();
+    assert!(matches!(waits.state, State::InputRequired { .. }));
+    // A message is no answer: the hub carries no credential.
+    let told = job_in(send(&mut scene, job, client, "1").unwrap());
+    assert!(matches!(told.state, State::InputRequired { .. }));
+    let on = progress(&mut scene, job, worker, part("{}")).unwrap();
+    assert_eq!(on.state, State::Running);
+    assert_eq!(on.questions[0].answer, None);
 }

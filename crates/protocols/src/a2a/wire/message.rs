@@ -152,7 +152,7 @@ impl Part {
                     return None;
                 };
                 media_type = Some(JSON_TYPE.to_owned());
-                let wrapped = metadata.as_deref().and_then(|text| unwrap_metadata(text));
+                let wrapped = metadata.as_deref().and_then(unwrap_metadata);
                 match (data.get("value"), wrapped) {
                     (Some(value), Some(rest)) => {
                         metadata = rest;

@@ -90,8 +90,9 @@ pub struct RpcFailure {
 
 impl RpcRequest {
     /// Reads a body.
-    pub fn read(body: &[u8], is_json_type: bool) -> Result<Self, RpcFailure> {
-        let fail = |id: &str, version, error| RpcFailure { id: id.to_owned(), version, error };
+    pub fn read(body: &[u8], is_json_type: bool) -> Result<Self, Box<RpcFailure>> {
+        let fail =
+            |id: &str, version, error| Box::new(RpcFailure { id: id.to_owned(), version, error });
         let json = ijson::read(body).map_err(|bad| {
             let error = if is_json_type {
                 A2aError::new(Reason::ParseError, format!("not valid JSON: {bad}"))
