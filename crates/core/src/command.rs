@@ -220,6 +220,8 @@ pub enum Command {
     /// The requester wants every later entry of the log at a URL, or no longer.
     SetJobWebhook(Box<SetJobWebhook>),
     RemoveJobWebhook(Box<RemoveJobWebhook>),
+    /// Requests work, and wants every entry of the job's log at a URL.
+    OpenJobWithWebhook(Box<OpenJobWithWebhook>),
 }
 
 impl Command {

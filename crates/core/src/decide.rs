@@ -123,6 +123,7 @@ pub(crate) fn execute(draft: &mut Draft<'_>, command: Command) -> Result<Answer,
         Command::AskToSignIn(order) => question::ask(draft, *order, true),
         Command::SendToWorker(order) => question::send_to_worker(draft, *order),
         Command::SetJobWebhook(order) => webhook::set(draft, *order),
+        Command::OpenJobWithWebhook(order) => webhook::open_with(draft, *order),
         Command::RemoveJobWebhook(order) => webhook::remove(draft, &order),
         Command::AnswerQuestion(order) => question::answer(draft, *order),
         Command::ReportResult(report) => work::report_result(draft, *report),
@@ -253,6 +254,7 @@ pub fn missing_rows(world: &World, envelope: &Envelope) -> Vec<MissingRow> {
     };
     match &envelope.command {
         Command::OpenJob(order) => rows.opened(order),
+        Command::OpenJobWithWebhook(order) => rows.opened(&order.job),
         Command::Pay(order) => {
             rows.claim(claim::transfer(order.origin, &order.foreign_id));
             if let Some(job) = &order.job {

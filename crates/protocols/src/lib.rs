@@ -1,4 +1,4 @@
-//! The five protocols: one folder each, with wire types, authentication, translation, errors and
+//! The protocols: one folder each, with wire types, authentication, translation, errors and
 //! operations.
 //!
 //! `kit` holds what the protocols share for reading and writing bytes. Each protocol implements
@@ -17,5 +17,11 @@ pub mod relay;
 
 /// Every protocol the hub speaks.
 #[cfg(feature = "server")]
-pub const ALL: &[&dyn adapter::ProtocolAdapter] =
-    &[&registry::Registry, &relay::Relay, &agora::Agora, &openclaw::Openclaw, &clara::Clara];
+pub const ALL: &[&dyn adapter::ProtocolAdapter] = &[
+    &registry::Registry,
+    &relay::Relay,
+    &agora::Agora,
+    &openclaw::Openclaw,
+    &clara::Clara,
+    &a2a::A2a,
+];

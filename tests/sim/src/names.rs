@@ -45,6 +45,7 @@ table!(
         Command::SendToWorker(_) => "SendToWorker",
         Command::SetJobWebhook(_) => "SetWebhook",
         Command::RemoveJobWebhook(_) => "RemoveWebhook",
+        Command::OpenJobWithWebhook(_) => "OpenJobWithWebhook",
         Command::ReportResult(_) => "Report",
         Command::Respond { .. } => "Respond",
         Command::Approve { .. } => "Approve",

@@ -50,6 +50,13 @@ pub struct OpenJob {
     pub request_id: Option<String>,
 }
 
+/// Requests work, with a webhook that gets every entry of the job's log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenJobWithWebhook {
+    pub job: OpenJob,
+    pub webhook: JobWebhook,
+}
+
 /// Requests work from invited agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRequest {

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Job;
 use super::log::LogContent;
-use super::work;
+use super::{open, work};
 use crate::answer::Answer;
-use crate::command::{RemoveJobWebhook, SetJobWebhook};
+use crate::command::{OpenJobWithWebhook, RemoveJobWebhook, SetJobWebhook};
 use crate::draft::Draft;
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
@@ -43,6 +43,18 @@ pub fn set(draft: &mut Draft<'_>, order: SetJobWebhook) -> Result<Answer, Refusa
         None => job.webhooks.push(order.webhook),
     }
     Ok(work::put(draft, job))
+}
+
+/// Opens a job that has a webhook from its first step on. A repeat returns the first job as it is.
+pub fn open_with(draft: &mut Draft<'_>, order: OpenJobWithWebhook) -> Result<Answer, Refusal> {
+    match open::open(draft, order.job)? {
+        Answer::Job { job, repeated: false } => {
+            let mut job = (*job).clone();
+            job.webhooks.push(order.webhook);
+            Ok(work::put(draft, job))
+        }
+        repeated => Ok(repeated),
+    }
 }
 
 /// Removes a webhook. Removing one that does not exist changes nothing.

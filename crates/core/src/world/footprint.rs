@@ -459,9 +459,13 @@ pub fn is_always_accepted(envelope: &Envelope) -> bool {
             command,
             Command::AcceptOffer(_) | Command::ReportResult(_) | Command::AbandonJob(_)
         ),
-        Proof::Market(_) => {
-            !matches!(command, Command::Register(_) | Command::OpenJob(_) | Command::Offer { .. })
-        }
+        Proof::Market(_) => !matches!(
+            command,
+            Command::Register(_)
+                | Command::OpenJob(_)
+                | Command::OpenJobWithWebhook(_)
+                | Command::Offer { .. }
+        ),
         Proof::Credential => match command {
             Command::Register(_)
             | Command::IssueKey { .. }
@@ -469,6 +473,7 @@ pub fn is_always_accepted(envelope: &Envelope) -> bool {
             | Command::OpenAccount { .. }
             | Command::Pay(_)
             | Command::OpenJob(_)
+            | Command::OpenJobWithWebhook(_)
             | Command::RequestJob(_)
             | Command::Offer { .. }
             | Command::ReportProgress(_)

@@ -3,10 +3,57 @@
 
 pub mod wire;
 
+#[cfg(feature = "server")]
+mod auth;
+#[cfg(feature = "server")]
+mod delivery;
+#[cfg(feature = "server")]
+mod directory;
+#[cfg(feature = "server")]
+mod errors;
+#[cfg(feature = "server")]
+mod fields;
+#[cfg(feature = "server")]
+mod operations;
+#[cfg(feature = "server")]
+mod settings;
+#[cfg(feature = "server")]
+mod task_log;
+#[cfg(feature = "server")]
+mod task_stream;
+#[cfg(feature = "server")]
+mod translate;
+
 #[cfg(test)]
 mod tests;
 
 use rialto_core::alias::Protocol;
+#[cfg(feature = "server")]
+use {
+    self::delivery::{A2aEncoder, PushSecrets, StoredPush},
+    self::fields::A2aFieldMap,
+    self::operations::operations,
+    self::settings::Settings,
+    self::wire::error::{A2aError, Reason},
+    crate::adapter::fidelity::{FieldMap, JobMessages},
+    crate::adapter::idempotency::IdempotencyResponses,
+    crate::adapter::operation::{ErrorInfo, bind_operations, describe_operations},
+    crate::adapter::settings::ProtocolSettings,
+    crate::adapter::{
+        Api, EdgeError, HubContext, NewAgent, OpenProtocol, Operation, OperationInfo,
+        ProtocolAdapter, ProtocolContext, naming,
+    },
+    crate::kit::ed25519::SecretKey,
+    crate::kit::object::ObjectWriter,
+    axum::response::Response,
+    rialto_config::Layers,
+    rialto_core::job::Job,
+    rialto_core::refusal::Refusal,
+    rialto_engine::delivery::DeliveryEncoder,
+    rialto_engine::random::RandomSource,
+    rialto_engine::secret::HubSecret,
+    std::sync::Arc,
+};
 
 /// The protocol's id.
 pub const ID: Protocol = Protocol::new("a2a");
@@ -24,4 +71,158 @@ pub mod extensions {
     pub const SCHEMAS: &str = "urn:rialto:a2a:schemas:v1";
     pub const TRUST: &str = "urn:rialto:a2a:trust:v1";
     pub const RESUME: &str = "urn:rialto:a2a:resume:v1";
+    /// All that answers may name.
+    pub const ALL: [&str; 4] = [HIRE, SCHEMAS, TRUST, RESUME];
+}
+
+/// The adapter of this protocol.
+#[cfg(feature = "server")]
+pub struct A2a;
+
+#[cfg(feature = "server")]
+impl ProtocolAdapter for A2a {
+    fn id(&self) -> Protocol {
+        ID
+    }
+
+    fn read_settings(&self, layers: &mut Layers<'_>) -> Arc<dyn ProtocolSettings> {
+        Arc::new(Settings::read(layers))
+    }
+
+    fn operations(&self) -> Vec<OperationInfo> {
+        describe_operations(ID, operations())
+    }
+
+    fn errors(&self) -> ErrorInfo {
+        errors::error_info()
+    }
+
+    fn field_map(&self) -> &'static dyn FieldMap {
+        &A2aFieldMap
+    }
+
+    fn alias(&self, _: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
+        let digits = naming::alias_digits(new.home, new.native, taken);
+        Some(format!("{}-{digits}", naming::slug(new.name)))
+    }
+}
+
+/// The protocol's own state, shared by all its operations.
+#[cfg(feature = "server")]
+pub struct A2aState {
+    pub settings: Settings,
+    /// Signs cards and nothing else.
+    pub card_key: SecretKey,
+    secret: HubSecret,
+}
+
+/// What seals the secrets of push configurations.
+#[cfg(feature = "server")]
+const PUSH_PURPOSE: &str = "a2a push";
+
+#[cfg(feature = "server")]
+impl A2aState {
+    pub fn new(settings: Settings, secret: &HubSecret) -> Self {
+        let card_key = SecretKey::from_seed(&secret.derive("rialto a2a card v1", "card"));
+        Self { settings, card_key, secret: secret.clone() }
+    }
+
+    /// Seals the secrets of a push configuration of a task.
+    pub fn seal_secrets(
+        &self,
+        task: &str,
+        webhook: &str,
+        secrets: &PushSecrets,
+        random: &dyn RandomSource,
+    ) -> Option<String> {
+        if secrets.token.is_none() && secrets.credentials.is_none() {
+            return None;
+        }
+        let plain = serde_json::to_vec(secrets).ok()?;
+        let context = format!("{task}/{webhook}");
+        Some(self.secret.seal(PUSH_PURPOSE, context.as_bytes(), &plain, random))
+    }
+
+    /// The secrets of a stored push configuration.
+    pub fn open_secrets(
+        &self,
+        job: &Job,
+        webhook: &str,
+        stored: &StoredPush,
+    ) -> Option<PushSecrets> {
+        let context = format!("{}/{webhook}", job.uuid);
+        let sealed = stored.sealed.as_deref()?;
+        let plain = self.secret.open(PUSH_PURPOSE, context.as_bytes(), sealed)?;
+        serde_json::from_slice(&plain).ok()
+    }
+}
+
+/// What the operations of this protocol get.
+#[cfg(feature = "server")]
+pub type A2aContext = ProtocolContext<A2aState>;
+
+#[cfg(feature = "server")]
+impl OpenProtocol for A2aState {
+    fn adapter(&self) -> &'static dyn ProtocolAdapter {
+        &A2a
+    }
+
+    fn api(self: Arc<Self>, context: &HubContext) -> Arc<dyn Api> {
+        Arc::new(ProtocolContext::new(context, self))
+    }
+
+    fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
+        Arc::new(A2aEncoder { context: ProtocolContext::new(context, self) })
+    }
+
+    fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {
+        Box::new(ProtocolContext::new(context, self))
+    }
+}
+
+#[cfg(feature = "server")]
+impl Api for A2aContext {
+    fn prefix(&self) -> &str {
+        ID.as_str()
+    }
+
+    fn operations(&self) -> Vec<Operation<()>> {
+        bind_operations(ID, operations(), self)
+    }
+
+    fn error_response(&self, error: EdgeError) -> Response {
+        errors::http_response(&errors::from_edge(error))
+    }
+
+    fn idempotency(&self) -> Option<&dyn IdempotencyResponses> {
+        Some(self)
+    }
+}
+
+#[cfg(feature = "server")]
+impl IdempotencyResponses for A2aContext {
+    fn context(&self) -> &HubContext {
+        self
+    }
+
+    fn invalid_key(&self) -> Response {
+        let text = "must have 1 to 256 characters";
+        errors::http_response(&A2aError::invalid_field("Idempotency-Key", text))
+    }
+
+    fn body_mismatch(&self, _: &[u8]) -> Response {
+        let text = "this Idempotency-Key was used with another body; use a new one";
+        errors::http_response(&A2aError::new(Reason::IdempotencyConflict, text))
+    }
+
+    fn storage_full(&self, refusal: &Refusal) -> Response {
+        errors::http_response(&errors::from_refusal(refusal))
+    }
+
+    fn redact_secrets(&self, body: &str) -> String {
+        match crate::kit::ijson::read(body.as_bytes()) {
+            Ok(json) => ObjectWriter::copy_without(&json, &["api_key"]).finish(),
+            Err(_) => body.to_owned(),
+        }
+    }
 }

@@ -31,7 +31,7 @@ use super::{EdgeError, HubContext};
 /// The header.
 pub const HEADER: &str = "idempotency-key";
 /// Marks a repeated answer.
-const REPLAYED: &str = "idempotency-replayed";
+pub const REPLAYED: &str = "idempotency-replayed";
 /// The longest key.
 const KEY_MAX: usize = 256;
 /// The longest answer that is stored.

@@ -15,6 +15,7 @@ pub mod open_job;
 pub mod operation;
 pub mod peer;
 pub mod question_view;
+pub mod rank;
 pub mod request;
 pub mod resume;
 pub mod settings;

@@ -1,6 +1,5 @@
 //! Public view of agents: search, list, show.
 
-mod rank;
 mod ranking;
 pub mod reputation;
 mod search;

@@ -1,7 +1,7 @@
 //! The hub's own ranking of agents for a skill.
 //!
 //! Agents that have finished jobs for other owners come before all others, so that a new identity
-//! is never better than a proven one (T36). Then come the rank score (see `rank`), more
+//! is never better than a proven one (T36). Then come the rank score (see `rialto_protocols::adapter::rank`), more
 //! counterparties, more credits paid by them, the higher score, more jobs, and the earlier
 //! registration. Only online agents are ranked: no others can be hired now.
 
@@ -14,73 +14,52 @@ use rialto_core::reputation::Score;
 use rialto_core::world::World;
 use rialto_engine::Engine;
 
-use super::rank::{Experience, RankRecord};
+use rialto_protocols::adapter::rank::{Experience, RankPosition, RankRecord};
+
 use super::search::{AgentFilter, AgentPage, CANDIDATES_MAX};
 use crate::v1::page::Cursor;
 
 /// The list's tag in cursors.
 pub const RANKED_LIST: char = 'r';
 
-/// Position in the ranking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct RankPosition {
-    experience: Experience,
-    rank_score: Reverse<Score>,
-    counterparties: Reverse<u64>,
-    paid: Reverse<Credits>,
-    score: Reverse<Score>,
-    jobs_settled: Reverse<u64>,
-    agent: AgentId,
-}
-
 /// A position as the numbers of a cursor.
 type CursorNumbers = [u64; 7];
 
-impl RankPosition {
-    fn new(agent: AgentId, rank_record: &RankRecord) -> Self {
-        Self {
-            experience: rank_record.experience(),
-            rank_score: Reverse(rank_record.rank_score()),
-            counterparties: Reverse(rank_record.counterparties),
-            paid: Reverse(rank_record.credits_paid),
-            score: Reverse(rank_record.score),
-            jobs_settled: Reverse(rank_record.jobs_settled),
-            agent,
-        }
-    }
+/// The position as numbers.
+fn to_cursor(place: RankPosition) -> CursorNumbers {
+    let known = match place.experience {
+        Experience::Proven => 0,
+        Experience::New => 1,
+        Experience::Penalized => 2,
+    };
+    [
+        known,
+        place.rank_score.0.millionths().unsigned_abs(),
+        place.counterparties.0,
+        place.paid.0.micros().unsigned_abs(),
+        place.score.0.millionths().unsigned_abs(),
+        place.jobs_settled.0,
+        place.agent.0,
+    ]
+}
 
-    fn to_cursor(self) -> CursorNumbers {
-        let known = match self.experience {
-            Experience::Proven => 0,
-            Experience::New => 1,
-            Experience::Penalized => 2,
-        };
-        [
-            known,
-            self.rank_score.0.millionths().unsigned_abs(),
-            self.counterparties.0,
-            self.paid.0.micros().unsigned_abs(),
-            self.score.0.millionths().unsigned_abs(),
-            self.jobs_settled.0,
-            self.agent.0,
-        ]
-    }
-
-    fn from_cursor([known, weight, patrons, paid, score, settled, agent]: CursorNumbers) -> Self {
-        let signed = |number| i64::try_from(number).unwrap_or(i64::MAX);
-        Self {
-            experience: match known {
-                0 => Experience::Proven,
-                1 => Experience::New,
-                _ => Experience::Penalized,
-            },
-            rank_score: Reverse(Score::from_millionths(signed(weight))),
-            counterparties: Reverse(patrons),
-            paid: Reverse(Credits::from_micros(signed(paid))),
-            score: Reverse(Score::from_millionths(signed(score))),
-            jobs_settled: Reverse(settled),
-            agent: AgentId(agent),
-        }
+/// The position that numbers mean.
+fn from_cursor(
+    [known, weight, patrons, paid, score, settled, agent]: CursorNumbers,
+) -> RankPosition {
+    let signed = |number| i64::try_from(number).unwrap_or(i64::MAX);
+    RankPosition {
+        experience: match known {
+            0 => Experience::Proven,
+            1 => Experience::New,
+            _ => Experience::Penalized,
+        },
+        rank_score: Reverse(Score::from_millionths(signed(weight))),
+        counterparties: Reverse(patrons),
+        paid: Reverse(Credits::from_micros(signed(paid))),
+        score: Reverse(Score::from_millionths(signed(score))),
+        jobs_settled: Reverse(settled),
+        agent: AgentId(agent),
     }
 }
 
@@ -92,7 +71,7 @@ pub fn rank_agents(
     after: Option<CursorNumbers>,
     limit: usize,
 ) -> AgentPage {
-    let after = after.map(RankPosition::from_cursor);
+    let after = after.map(from_cursor);
     let now = engine.now();
     let (mut places, looked_at) = engine.with_world(|world| {
         let online = |id| world.is_online(id, now);
@@ -103,7 +82,7 @@ pub fn rank_agents(
     places.dedup();
     let more = places.len() > limit;
     places.truncate(limit);
-    let cursor = |place: &RankPosition| Cursor::new(RANKED_LIST, place.to_cursor());
+    let cursor = |place: &RankPosition| Cursor::new(RANKED_LIST, to_cursor(*place));
     let next = places.last().filter(|_| more).map(cursor);
     let agents = places.iter().map(|place| (place.agent, cursor(place))).collect();
     AgentPage { agents, next, rows_read: looked_at }
@@ -212,7 +191,7 @@ mod tests {
         let new = RankRecord { jobs_settled: 0, counterparties: 0, ..best() };
         let shaded = RankRecord { owner_failures: 2, ..new };
         for place in [place(4, best()), place(u64::MAX, new), place(1, shaded)] {
-            assert_eq!(RankPosition::from_cursor(place.to_cursor()), place);
+            assert_eq!(from_cursor(to_cursor(place)), place);
         }
     }
 }

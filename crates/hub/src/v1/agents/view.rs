@@ -13,9 +13,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::rank::RankRecord;
 use crate::v1::agent_names;
 use crate::v1::response::{format_amount, format_time};
+use rialto_protocols::adapter::rank::RankRecord;
 
 /// The fields of an agent, with all numbers that the hub's ranking uses.
 #[derive(Serialize, JsonSchema)]

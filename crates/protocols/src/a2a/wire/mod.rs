@@ -2,6 +2,8 @@
 //! one form per version.
 
 pub mod agent_card;
+#[cfg(feature = "server")]
+pub mod api_doc;
 pub mod content;
 pub mod error;
 pub mod message;

@@ -89,6 +89,11 @@ fn collect<T>(read: impl FnOnce(&mut Violations) -> T) -> Result<T, Violations> 
     if wrong.is_empty() { Ok(value) } else { Err(wrong) }
 }
 
+/// The tenant of a request that has nothing else.
+pub fn read_tenant(json: &Json<'_>) -> Result<Option<String>, Violations> {
+    collect(|wrong| Reader::new(json, "", wrong)?.text("tenant", wrong))
+}
+
 impl SendParams {
     /// Reads the parameters of a send.
     pub fn read(json: &Json<'_>, version: Version) -> Result<Self, Violations> {

@@ -16,6 +16,8 @@
 //!
 //! The score itself, and the rankings that the protocols publish, are not changed.
 
+use std::cmp::Reverse;
+
 use rialto_core::id::AgentId;
 use rialto_core::money::Credits;
 use rialto_core::reputation::Score;
@@ -91,6 +93,32 @@ impl RankRecord {
     /// Failures of its owner's other agents that count against it.
     fn penalty(&self) -> u64 {
         self.owner_failures.min(OWNER_FAILURES_MAX).saturating_sub(self.counterparties)
+    }
+}
+
+/// An agent's position in the ranking; the smallest is the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RankPosition {
+    pub experience: Experience,
+    pub rank_score: Reverse<Score>,
+    pub counterparties: Reverse<u64>,
+    pub paid: Reverse<Credits>,
+    pub score: Reverse<Score>,
+    pub jobs_settled: Reverse<u64>,
+    pub agent: AgentId,
+}
+
+impl RankPosition {
+    pub fn new(agent: AgentId, rank_record: &RankRecord) -> Self {
+        Self {
+            experience: rank_record.experience(),
+            rank_score: Reverse(rank_record.rank_score()),
+            counterparties: Reverse(rank_record.counterparties),
+            paid: Reverse(rank_record.credits_paid),
+            score: Reverse(rank_record.score),
+            jobs_settled: Reverse(rank_record.jobs_settled),
+            agent,
+        }
     }
 }
 

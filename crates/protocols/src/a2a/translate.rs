@@ -1,0 +1,369 @@
+//! Messages as jobs, and jobs as tasks.
+
+use rialto_core::alias::Digest;
+use rialto_core::command::OpenJob;
+use rialto_core::id::AgentId;
+use rialto_core::job::log::Phase;
+use rialto_core::job::{
+    Cause, DEFAULT_PRIORITY, Job, NamedWorker, Policy, Reassignment, Requester, RequesterOptions,
+    Selection, State,
+};
+use rialto_core::money::Credits;
+use rialto_core::price_step::PriceStep;
+use rialto_core::time::{Millis, Timestamp};
+use rialto_core::world::World;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::task_log::TaskLog;
+use super::wire::content::{self, OutputForm};
+use super::wire::error::A2aError;
+use super::wire::message::{Message, Part};
+use super::wire::task::{Artifact, Task, TaskState, TaskStatus};
+use super::wire::{Version, reader};
+use super::{ID, extensions};
+use crate::kit::ijson::{self, JsonValue};
+use crate::kit::object::ObjectWriter;
+use crate::kit::rfc3339;
+
+/// Budgets and prices have six decimals.
+const PRICE_STEP: PriceStep = PriceStep { decimals: 6, minimum: Credits::ZERO };
+/// How long a worker may give no sign of life, unless the operator sets it.
+pub const LEASE: Millis = Millis::hours(1);
+/// The most messages of a history that are returned if the client names no number (R38).
+const HISTORY_MAX: usize = 100;
+
+/// What a client says about hiring, in the metadata under the extension's name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hire {
+    pub skill: Option<String>,
+    pub budget: Option<Credits>,
+    pub deadline: Option<Timestamp>,
+    /// Whether the task may wait for an agent that is away.
+    pub queue: Option<bool>,
+    pub key: Option<String>,
+    pub select: Option<String>,
+    pub hop: u8,
+    /// Whether the client used the extension.
+    pub is_given: bool,
+}
+
+impl Hire {
+    /// Reads the metadata of a message, or else of its request.
+    pub fn read(message: &Message, request: Option<&str>) -> Result<Self, A2aError> {
+        let of_request = || {
+            let json = ijson::read(request?.as_bytes()).ok()?;
+            Some(json.get(extensions::HIRE)?.raw().to_owned())
+        };
+        let from_message = message.metadata_member(extensions::HIRE);
+        let is_of_message = from_message.is_some();
+        let Some(text) = from_message.or_else(of_request) else {
+            return Ok(Self { skill: skill_id(message), ..Self::default() });
+        };
+        let place = if is_of_message { "message.metadata" } else { "metadata" };
+        let mut wrong = Vec::new();
+        let json = ijson::read(text.as_bytes())
+            .map_err(|bad| A2aError::invalid_field(place, bad.to_string()))?;
+        let place = format!("{place}.{}", extensions::HIRE);
+        let Some(r) = reader::Reader::new(&json, place, &mut wrong) else {
+            return Err(A2aError::invalid(wrong));
+        };
+        let budget = r.get("budget").and_then(|budget| {
+            let text = match budget.value() {
+                JsonValue::String(text) => text.as_ref(),
+                JsonValue::Number(digits) => digits,
+                _ => "",
+            };
+            let parsed = Credits::parse(text, 6).ok().filter(|budget| *budget >= Credits::ZERO);
+            if parsed.is_none() {
+                let text = "must be an amount with at most 6 decimals, such as \"0.25\"";
+                r.reject("budget", text, &mut wrong);
+            }
+            parsed
+        });
+        let hop = r.integer("hop", &mut wrong).unwrap_or(0);
+        let hire = Self {
+            skill: r.text("skill", &mut wrong).or_else(|| skill_id(message)),
+            budget,
+            deadline: r.get("deadline").and_then(|_| r.time("deadline", &mut wrong)),
+            queue: r.flag("queue", &mut wrong),
+            key: r.short_text("key", 256, &mut wrong),
+            select: r.text("select", &mut wrong),
+            hop: u8::try_from(hop.clamp(0, 255)).unwrap_or(u8::MAX),
+            is_given: true,
+        };
+        if wrong.is_empty() { Ok(hire) } else { Err(A2aError::invalid(wrong)) }
+    }
+}
+
+/// The skill by which other clients name it in metadata.
+fn skill_id(message: &Message) -> Option<String> {
+    let raw = message.metadata_member("skillId")?;
+    match ijson::read(raw.as_bytes()).ok()?.value() {
+        JsonValue::String(text) => Some(text.clone().into_owned()),
+        _ => None,
+    }
+}
+
+/// What this protocol keeps with a job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TaskMeta {
+    #[serde(rename = "contextId")]
+    pub context_id: String,
+    /// The message that opened the task, as version 1.0 writes it.
+    pub message: Box<serde_json::value::RawValue>,
+    /// The agent it was sent to; none for the hub itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<u64>,
+    /// The modes that the client accepts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modes: Vec<String>,
+}
+
+impl TaskMeta {
+    /// What is kept with a job of this protocol.
+    pub fn of(job: &Job) -> Option<Self> {
+        if job.request.origin != ID {
+            return None;
+        }
+        serde_json::from_str(&job.request.meta).ok()
+    }
+
+    fn message(&self) -> Option<Message> {
+        read_message(self.message.get())
+    }
+}
+
+/// A stored message.
+pub fn read_message(text: &str) -> Option<Message> {
+    let mut wrong = Vec::new();
+    let json = ijson::read(text.as_bytes()).ok()?;
+    let message = Message::read(&json, "message", Version::V1, &mut wrong);
+    wrong.is_empty().then_some(message)
+}
+
+/// A task to be opened.
+pub struct NewTask<'a> {
+    pub id: Uuid,
+    pub requester: AgentId,
+    pub message: &'a Message,
+    pub context_id: &'a str,
+    /// The agent it is for; `None` lets the hub choose.
+    pub agent: Option<AgentId>,
+    pub skill: String,
+    pub hire: &'a Hire,
+    pub selection: Selection,
+    pub modes: Vec<String>,
+    pub deadline: Timestamp,
+    pub lease: Millis,
+    pub unfit_agents: Vec<rialto_core::command::UnfitAgent>,
+}
+
+/// The order that opens a task.
+pub fn open_task(task: NewTask<'_>) -> OpenJob {
+    let id = task.id.to_string();
+    let with_ids = Message {
+        context_id: Some(task.context_id.to_owned()),
+        task_id: Some(id.clone()),
+        ..task.message.clone()
+    };
+    let text = with_ids.write(Version::V1);
+    let meta = TaskMeta {
+        context_id: task.context_id.to_owned(),
+        message: crate::kit::raw_json::verbatim(&text),
+        agent: task.agent.map(|agent| agent.0),
+        modes: task.modes,
+    };
+    let by_hub = task.agent.is_none();
+    let queues = task.hire.queue.unwrap_or(true);
+    OpenJob {
+        uuid: task.id,
+        origin: ID,
+        content: Digest::of(&[text.as_bytes()]),
+        foreign_id: id,
+        requester: Requester::Agent(task.requester),
+        skill: task.skill,
+        alternative_skills: Vec::new(),
+        input: content::input_of(&task.message.parts),
+        budget: task.hire.budget.unwrap_or_default(),
+        price_step: PRICE_STEP,
+        selection: task.selection,
+        unfit_agents: task.unfit_agents,
+        policy: Policy {
+            reassignment: Reassignment {
+                when_unreachable: by_hub,
+                when_declined: by_hub,
+                when_failed: false,
+            },
+            named_worker: NamedWorker { may_be_offline: queues, not_before: None },
+            requester: RequesterOptions {
+                waits: true,
+                cancels_any_time: true,
+                follows_log: true,
+                ..RequesterOptions::default()
+            },
+            ..Policy::default()
+        },
+        deadline: task.deadline,
+        lease: task.lease,
+        wanted_by: None,
+        priority: DEFAULT_PRIORITY,
+        callback: None,
+        input_error: None,
+        meta: serde_json::to_string(&meta).unwrap_or_default(),
+        hops: task.hire.hop,
+        request_id: None,
+    }
+}
+
+/// The state of a job as this protocol names it.
+pub fn state_of(job: &Job) -> TaskState {
+    match job.state {
+        State::Completed => TaskState::Completed,
+        State::Cancelled => TaskState::Canceled,
+        State::Failed if is_refused(job) => TaskState::Rejected,
+        State::Failed | State::Expired | State::Withdrawn => TaskState::Failed,
+        State::InputRequired { .. } => state_of_question(job, job.question_count()),
+        State::Running => TaskState::Working,
+        _ => TaskState::Submitted,
+    }
+}
+
+/// Whether a question is one that the requester answers, or a sign-in.
+pub fn state_of_question(job: &Job, number: u32) -> TaskState {
+    let question = usize::try_from(number).ok().and_then(|n| job.questions.get(n.checked_sub(1)?));
+    match question {
+        Some(question) if question.signs_in => TaskState::AuthRequired,
+        _ => TaskState::InputRequired,
+    }
+}
+
+/// Whether the worker refused the job, instead of failing at it.
+fn is_refused(job: &Job) -> bool {
+    let cause = job.result.as_ref().and_then(|result| result.cause);
+    matches!(cause, Some(Cause::Policy | Cause::NoSuchSkill | Cause::BudgetTooLow))
+}
+
+/// When the job came to its state.
+pub fn status_time(job: &Job) -> Timestamp {
+    let phase = job.progress.phase.filter(|(phase, _)| *phase == Phase::of(job.state));
+    job.ended_at.or(phase.map(|(_, at)| at)).unwrap_or(job.request.opened_at)
+}
+
+/// The id of a message that the hub writes for the worker of a job.
+pub fn message_id(job: &Job, position: u32) -> String {
+    format!("{}-{position}", job.uuid)
+}
+
+/// A message of the worker about its task.
+pub fn worker_message(job: &Job, context_id: &str, position: u32, parts: Vec<Part>) -> Message {
+    Message {
+        context_id: Some(context_id.to_owned()),
+        task_id: Some(job.uuid.to_string()),
+        ..Message::of_agent(message_id(job, position), parts)
+    }
+}
+
+/// What the end of a job says, apart from its artifacts.
+pub fn end_parts(job: &Job, meta: &TaskMeta) -> Option<Vec<Part>> {
+    let result = job.result.as_ref()?;
+    if !result.ok {
+        return result.text.as_ref().map(|text| vec![Part::text(text.clone())]);
+    }
+    match content::form_of_output(result.output.as_deref()?) {
+        OutputForm::Message(parts) => Some(content::adapt_parts(parts, &meta.modes)),
+        OutputForm::Artifacts(_) => None,
+    }
+}
+
+/// The artifacts of the result itself.
+pub fn result_artifacts(job: &Job, meta: &TaskMeta) -> Vec<Artifact> {
+    let output = job.result.as_ref().filter(|result| result.ok).and_then(|it| it.output.as_deref());
+    let form = output.map(content::form_of_output);
+    let Some(OutputForm::Artifacts(artifacts)) = form else { return Vec::new() };
+    let adapt = |artifact: Artifact| Artifact {
+        parts: content::adapt_parts(artifact.parts, &meta.modes),
+        ..artifact
+    };
+    artifacts.into_iter().map(adapt).collect()
+}
+
+/// The metadata of a task: what was hired, and at the end what was paid.
+pub fn task_metadata(world: &World, job: &Job) -> String {
+    let worker = job.intended_worker().or(match job.selection {
+        Selection::Direct(agent) => Some(agent),
+        _ => None,
+    });
+    let agent = worker.and_then(|worker| world.agent(worker));
+    let name = worker.and_then(|worker| world.alias_of(worker, ID));
+    let price = job.assignment.map(|turn| price_text(turn.price));
+    let paid = job.result.as_ref().map(|result| price_text(result.paid));
+    let hire = ObjectWriter::new()
+        .text("skill", &crate::adapter::open_job::skill_name(world, job))
+        .maybe_text("worker", name)
+        .maybe_text("protocol", agent.map(|agent| agent.home.as_str()))
+        .maybe_text("price", price.as_deref())
+        .text("deadline", &rfc3339::format_millis(job.request.deadline))
+        .maybe_text("paid", paid.as_deref())
+        .finish();
+    ObjectWriter::new().raw(extensions::HIRE, &hire).finish()
+}
+
+/// An amount as this protocol writes it.
+pub fn price_text(amount: Credits) -> String {
+    amount.to_text(if amount.is_zero() { 0 } else { 2 })
+}
+
+/// Which parts of a task are wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskView {
+    pub history_length: Option<u32>,
+    pub with_artifacts: bool,
+}
+
+impl TaskView {
+    /// Everything, with the usual history.
+    pub const FULL: Self = Self { history_length: None, with_artifacts: true };
+}
+
+/// The task that a job is. The log must be complete.
+pub fn task(world: &World, job: &Job, meta: &TaskMeta, log: &TaskLog, view: TaskView) -> Task {
+    let told = log.replay(world, job, meta);
+    let status = TaskStatus {
+        state: state_of(job),
+        message: told.status_message.or_else(|| waiting_message(world, job, meta)),
+        timestamp: Some(status_time(job)),
+    };
+    let mut history = told.history;
+    if let Some(first) = meta.message() {
+        history.insert(0, first);
+    }
+    let kept =
+        view.history_length.map_or(HISTORY_MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    history.drain(..history.len().saturating_sub(kept));
+    Task {
+        id: job.uuid.to_string(),
+        context_id: meta.context_id.clone(),
+        status,
+        artifacts: if view.with_artifacts { told.artifacts } else { Vec::new() },
+        history,
+        metadata: Some(task_metadata(world, job)),
+    }
+}
+
+/// Why a task has not begun, if its agent is away (R43).
+fn waiting_message(world: &World, job: &Job, meta: &TaskMeta) -> Option<Message> {
+    let Selection::Direct(agent) = job.selection else { return None };
+    let waits = Phase::of(job.state) == Phase::Waiting;
+    let seen = world.agent_state(agent)?.presence.last_seen;
+    if !waits || world.is_online(agent, status_time(job).max(seen)) && !is_away(world, agent) {
+        return None;
+    }
+    let since = rfc3339::format_millis(seen);
+    let text = format!("the agent is away since {since} and gets the task when it is back");
+    Some(worker_message(job, &meta.context_id, 0, vec![Part::text(text)]))
+}
+
+fn is_away(world: &World, agent: AgentId) -> bool {
+    world.agent_state(agent).is_some_and(|state| state.presence.unreachable)
+}
