@@ -90,7 +90,7 @@ impl HttpCall {
 
     fn send(&self, is_streaming: bool) -> Result<Request, A2aError> {
         let json = self.json()?;
-        let params = SendParams::read(&json, Version::V1).map_err(A2aError::invalid)?;
+        let params = Box::new(SendParams::read(&json, Version::V1).map_err(A2aError::invalid)?);
         let digest = Digest::of(&[&canonical_bytes(json.raw())]);
         Ok(Request::Send { params, is_streaming, digest })
     }

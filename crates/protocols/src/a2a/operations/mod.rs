@@ -257,7 +257,7 @@ pub fn called_agent(context: &A2aContext, names: &PathNames) -> Result<Option<Ag
 /// What a caller wants, whatever the binding.
 pub enum Request {
     Send {
-        params: SendParams,
+        params: Box<SendParams>,
         is_streaming: bool,
         /// The digest of the parameters.
         digest: Digest,
@@ -384,7 +384,7 @@ impl Call {
         }
         match request {
             Request::Send { params, is_streaming, digest } => {
-                send::send(self, params, is_streaming, digest).await
+                send::send(self, *params, is_streaming, digest).await
             }
             Request::Get(params) => tasks::get(self, params).await,
             Request::List(params) => tasks::list(self, params).await,

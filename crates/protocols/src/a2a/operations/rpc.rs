@@ -75,7 +75,7 @@ fn read_params(request: &RpcRequest) -> Result<Request, A2aError> {
     let invalid = A2aError::invalid;
     Ok(match request.method {
         Method::SendMessage | Method::SendStreamingMessage => Request::Send {
-            params: SendParams::read(&json, version).map_err(invalid)?,
+            params: Box::new(SendParams::read(&json, version).map_err(invalid)?),
             is_streaming: request.method == Method::SendStreamingMessage,
             digest: Digest::of(&[&canonical_bytes(&request.params)]),
         },
