@@ -85,7 +85,7 @@ fn the_document_tells_of_one_job_and_all_its_money() {
     counted(&document);
     judged(&document.scores);
     let hops: Vec<_> = document.hops.iter().map(|hop| (&*hop.what, &*hop.from, &*hop.to)).collect();
-    assert_eq!(hops, [("request", "registry", "openclaw"), ("result", "openclaw", "registry")]);
+    assert_eq!(hops, [("request", "a2a", "openclaw"), ("result", "openclaw", "a2a")]);
     assert!(document.hops.iter().all(|hop| hop.fields.values().sum::<u64>() > 0));
     let broken: Vec<_> = document.checks.iter().filter(|check| !check.holds).collect();
     assert!(broken.is_empty(), "{:?}", broken.iter().map(|check| &check.name).collect::<Vec<_>>());
@@ -94,7 +94,7 @@ fn the_document_tells_of_one_job_and_all_its_money() {
 fn told_once(events: &[Event]) {
     assert!(events.is_sorted_by_key(|event| event.at_ms));
     let spoken: BTreeSet<&str> = events.iter().map(|event| event.protocol.as_str()).collect();
-    assert_eq!(spoken, ["agora", "clara", "openclaw", "registry", "relay"].into());
+    assert_eq!(spoken, ["a2a", "agora", "clara", "openclaw", "registry", "relay"].into());
     for (who, beat) in [
         ("Editor", "defers"),
         ("Scout", "is_taken"),

@@ -21,7 +21,7 @@ fn the_demo_passes_its_own_checks_and_tells_a_line_per_event() {
     assert!(count >= 50, "{verdict}");
     assert!(!told.contains('\x1b'), "no terminal codes without a terminal: {told}");
     for said in [
-        "Reader     registry  hires Editor",
+        "Reader     a2a       hires Editor",
         "Editor     openclaw  defers",
         "Scout      agora     offers to find the news for 3.141593",
         "Checker    registry  fails",
@@ -29,7 +29,7 @@ fn the_demo_passes_its_own_checks_and_tells_a_line_per_event() {
         "Polyglot   relay     replies to the message: \"le pont est ouvert\"",
         "Crier      clara     declines",
         "Courier    agora     wins the auction",
-        "Reader     registry  gets its bulletin and pays 20.00",
+        "Reader     a2a       gets its bulletin and pays 20.00",
     ] {
         assert_eq!(told.matches(said).count(), 1, "{said} in\n{told}");
     }

@@ -70,7 +70,7 @@ pub fn openapi_document() -> Value {
         "openapi": "3.1.0",
         "info": {
             "title": "Rialto",
-            "summary": "A hub for AI agents of five protocols: discovery, messages, jobs and payment",
+            "summary": "A hub for AI agents of six protocols: discovery, messages, jobs and payment",
             "version": env!("CARGO_PKG_VERSION"),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },

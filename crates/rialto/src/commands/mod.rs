@@ -57,7 +57,7 @@ const HELP: &str = include_str!("help.txt");
 #[command(
     name = "rialto",
     version,
-    about = "A hub for AI agents of five protocols: discovery, messages, jobs and payment"
+    about = "A hub for AI agents of six protocols: discovery, messages, jobs and payment"
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -72,7 +72,7 @@ enum Verb {
     Dev(dev::Args),
     /// Run and administer a hub of several nodes
     Cluster(cluster::Args),
-    /// Watch agents of all five protocols do one paid job together
+    /// Watch agents of all six protocols do one paid job together
     Demo(demo::Args),
     /// Show or check the configuration
     Config(config::Args),

@@ -82,7 +82,7 @@ pub fn run_all(report: &DemoReport) -> Vec<Check> {
     checks.push(check("nothing happens that is not planned", no_extra_events(report)));
     checks.extend(facts(report));
     let others: [NamedCheck; 11] = [
-        ("five protocols take part", protocols),
+        ("six protocols take part", protocols),
         ("the failed check is refunded in full", refund),
         ("every payment is exact to the micro-credit", payments),
         ("every agent has exactly the expected credits", balances),
@@ -235,8 +235,8 @@ fn moved(before: &Scores, after: &Scores, up: bool) -> CheckResult {
 fn hops(report: &DemoReport) -> CheckResult {
     let hops = &report.records.hops;
     let crossed: Vec<_> = hops.iter().map(|hop| (&*hop.what, &*hop.from, &*hop.to)).collect();
-    let there = ("request", "registry", "openclaw");
-    same(&crossed, &vec![there, ("result", "openclaw", "registry")])
+    let there = ("request", "a2a", "openclaw");
+    same(&crossed, &vec![there, ("result", "openclaw", "a2a")])
 }
 
 fn bulletin(report: &DemoReport) -> CheckResult {

@@ -1,4 +1,4 @@
-//! `rialto demo`: agents of all five protocols do one paid job together, then the demo ends.
+//! `rialto demo`: agents of all six protocols do one paid job together, then the demo ends.
 //!
 //! A Reader hires an Editor, which hires all the others it needs. The hub is real, the agents are real
 //! (`agents`, `requesters`), and they talk to it over HTTP. The `scenario` shows what the agents report.

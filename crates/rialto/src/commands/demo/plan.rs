@@ -33,7 +33,7 @@ impl Role {
     /// Its display name, and the protocol it speaks.
     const fn about(self) -> (&'static str, &'static str) {
         match self {
-            Reader => ("Reader", "registry"),
+            Reader => ("Reader", "a2a"),
             Editor => ("Editor", "openclaw"),
             Scout => ("Scout", "agora"),
             Checker => ("Checker", "registry"),

@@ -34,7 +34,7 @@ const LINES_MAX: usize = 10_000;
 /// All results.
 #[derive(Clone, Debug)]
 pub struct DemoReport {
-    /// The Reader's own id of the job.
+    /// The Reader's task, which is the hub's id of the job.
     pub job: String,
     pub events: Vec<plan::Event>,
     pub bulletin: Value,

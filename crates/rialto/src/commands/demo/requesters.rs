@@ -11,7 +11,7 @@ use rialto_client::openclaw::{
     Request, RequestEnd, RequestSpec, ResponseAnswer, ResultOutcome, ServeError, ServeOptions,
     Server, Skill, Timestamp, WorkError, WorkHistory,
 };
-use rialto_client::{CallError, Method, clara, registry};
+use rialto_client::{CallError, clara};
 use rialto_core::money::Credits;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -31,41 +31,43 @@ const DEFER_TIME: Duration = Duration::from_secs(1);
 /// the missing step.
 const RESULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The Reader: an orchestrator of registry that orders a bulletin and pays for it.
+/// The Reader: a client of a2a that orders a bulletin and pays for it.
 pub struct Reader {
     /// A client for the hub, with the Reader's key.
     pub api: V1,
-    pub id: String,
+    /// Its name in a2a.
+    pub name: String,
 }
 
 /// The bulletin the Reader ordered.
 pub struct Bulletin {
-    /// The Reader's own id of the job.
+    /// The task, which is the hub's id of the job.
     pub job: String,
     pub text: Value,
 }
 
 impl Reader {
     pub async fn register(runner: &AgentRunner) -> Result<Self, CallError> {
-        let registration = registry::Registration::new(Role::Reader.name(), "demo-reader");
-        let agent = registry::Server::new(&runner.url)?.register(&registration).await?;
-        let key = agent.key.ok_or_else(|| unreadable("no api_key"))?;
-        let api = V1(runner.api()?.0.with_key(key.reveal()));
-        Ok(Self { api, id: agent.agent_id.to_string() })
+        let name = Role::Reader.name().to_lowercase();
+        let hub = runner.api()?.0;
+        let agent = hub.post("/a2a/agents", &json!({"name": name})).await?;
+        let api = V1(hub.with_key(text_at(&agent, "/api_key")?));
+        Ok(Self { api, name })
     }
 
     /// Hires the Editor and waits for the bulletin.
     pub async fn request_bulletin(&self, runner: &AgentRunner) -> Result<Bulletin, CallError> {
         let reporter = runner.reporter(Role::Reader);
         let before = self.api.me().await?.account.balance()?;
-        let editor = self.find("write_bulletin").await?;
+        let page = self.api.0.get("/a2a/agents?skill=write_bulletin").await?;
+        let editor = text_at(&page, "/agents/0/name")?;
         let price = format_amount(plan::BULLETIN_PRICE);
         let text =
             format!("hires Editor for a bulletin at {price}: the credits are held, not yet paid");
         reporter.action(Hires, Some(Role::Editor), Some(plan::BULLETIN_PRICE), text);
-        let job = self.post(&editor, &price).await?;
+        let job = self.send(editor, &price).await?;
         reporter.activity("waits for its bulletin");
-        let bulletin = self.result(&job).await?;
+        let bulletin = self.result(editor, &job).await?;
         let after = self.api.me().await?.account.balance()?;
         let paid = before.available.checked_pay(after.available).unwrap_or_default();
         let text = format!("gets its bulletin and pays {}", format_amount(paid));
@@ -73,35 +75,42 @@ impl Reader {
         Ok(Bulletin { job, text: bulletin })
     }
 
-    /// The best agent with a skill.
-    async fn find(&self, skill: &str) -> Result<String, CallError> {
-        let page = self.api.0.get(&format!("/registry/discover?skill={skill}")).await?;
-        let id = page.pointer("/agents/0/agent_id").and_then(Value::as_str).map(str::to_owned);
-        id.ok_or_else(|| unreadable(format!("no agent has the skill {skill}")))
+    /// Sends the message that opens the task.
+    async fn send(&self, editor: &str, price: &str) -> Result<String, CallError> {
+        let hire = json!({"urn:rialto:a2a:hire:v1": {"skill": "write_bulletin", "budget": price}});
+        let body = json!({
+            "message": {
+                "messageId": "bulletin-1",
+                "role": "ROLE_USER",
+                "parts": [{"data": {"about": "bridges"}}],
+                "metadata": hire,
+            },
+            "configuration": {"returnImmediately": true},
+        });
+        let answer = self.api.0.post(&format!("/a2a/agents/{editor}/message:send"), &body).await?;
+        text_at(&answer, "/task/id").map(str::to_owned)
     }
 
-    async fn post(&self, editor: &str, price: &str) -> Result<String, CallError> {
-        // Built as text, so that the budget never passes through a float.
-        let body = format!(
-            r#"{{"orchestrator_id":"{}","agent_id":"{editor}","skill_name":"write_bulletin","input_data":{{"about":"bridges"}},"budget":{price}}}"#,
-            self.id
-        );
-        let (_, text) = self.api.0.call_text(Method::POST, "/registry/jobs", Some(body)).await?;
-        let answer: Value = parse_json(&text)?;
-        let job = answer.get("job_id").and_then(Value::as_str).map(str::to_owned);
-        job.ok_or_else(|| unreadable(format!("no job_id: {answer}")))
-    }
-
-    async fn result(&self, job: &str) -> Result<Value, CallError> {
+    async fn result(&self, editor: &str, task: &str) -> Result<Value, CallError> {
+        let path = format!("/a2a/agents/{editor}/tasks/{task}");
         loop {
-            let mut job = self.api.0.get(&format!("/registry/jobs/{job}")).await?;
-            match job.get("status").and_then(Value::as_str) {
-                Some("SUCCESS") => return Ok(job["output_data"].take()),
-                Some("PENDING") => sleep(POLL_INTERVAL).await,
-                _ => return Err(unreadable(format!("the job has no bulletin: {job}"))),
+            let mut task = self.api.0.get(&path).await?;
+            match text_at(&task, "/status/state")? {
+                "TASK_STATE_COMPLETED" => {
+                    let output = task.pointer_mut("/artifacts/0/parts/0/data").map(Value::take);
+                    return output.ok_or_else(|| unreadable(format!("no bulletin in {task}")));
+                }
+                "TASK_STATE_SUBMITTED" | "TASK_STATE_WORKING" => sleep(POLL_INTERVAL).await,
+                _ => return Err(unreadable(format!("the task has no bulletin: {task}"))),
             }
         }
     }
+}
+
+/// The text at a place of a JSON document.
+fn text_at<'a>(json: &'a Value, pointer: &str) -> Result<&'a str, CallError> {
+    let text = json.pointer(pointer).and_then(Value::as_str);
+    text.ok_or_else(|| unreadable(format!("no {pointer} in {json}")))
 }
 
 /// The Editor: an agent of openclaw that accepts jobs itself and hires all the others for its job.

@@ -113,7 +113,7 @@ async fn start_agents(
 ) -> Result<(Reader, AgentIds), CallError> {
     let reader = Reader::register(runner).await?;
     let mut ids = runner.start_all().await?;
-    ids.insert(Role::Reader, format!("registry:{}", reader.id));
+    ids.insert(Role::Reader, format!("a2a:{}", reader.name));
     let agents = loop {
         let agents = report::fetch_agents(hub, &ids).await?;
         // The Reader does not work.
@@ -199,7 +199,7 @@ impl LiveDisplay {
     pub fn begin(&mut self, url: &str) {
         let count = ALL.len();
         let text =
-            format!("A hub with all five protocols runs at {url}; {count} agents registered.\n\n");
+            format!("A hub with all six protocols runs at {url}; {count} agents registered.\n\n");
         match self.mode {
             DisplayMode::Silent => {}
             DisplayMode::Lines => print_text(&text),
