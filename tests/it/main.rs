@@ -1,5 +1,6 @@
 //! Integration tests: complete hubs on free ports, called as users call them.
 
+mod a2a;
 mod agora;
 mod amplification;
 mod authority;
