@@ -7,8 +7,8 @@ use crate::alias::{ClaimTarget, Digest, claim};
 use crate::answer::Answer;
 use crate::changes::Changes;
 use crate::command::{
-    AcceptedOffer, Command, ExternalRef, JobRef, JobRequest, OfferTerms, OpenJob, RequestTarget,
-    SuspensionTarget, Timer, WorkerReport, WorkerResponse,
+    AcceptedOffer, Command, DeliveryResult, ExternalRef, JobRef, JobRequest, OfferTerms, OpenJob,
+    RequestTarget, SuspensionTarget, Timer, WorkerReport, WorkerResponse,
 };
 use crate::draft::Draft;
 use crate::envelope::{self, Envelope, Proof};
@@ -19,6 +19,7 @@ use crate::job::{
     webhook, work,
 };
 use crate::ledger::accounts;
+use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 use crate::world::World;
@@ -337,6 +338,14 @@ pub fn missing_rows(world: &World, envelope: &Envelope) -> Vec<MissingRow> {
             }
             WorkerReport::Unreachable { job, .. } => rows.job(*job),
         },
+        // The webhook that is gone is removed from its job.
+        Command::RecordDelivery { notice, result: DeliveryResult::EndpointGone, .. } => {
+            if let Some(NoticeKind::LogEntry { job, .. }) =
+                world.delivery(*notice).map(|push| &push.kind)
+            {
+                rows.job(*job);
+            }
+        }
         // The job may have ended while this command was waiting in the lane.
         Command::MarkPending { job } | Command::MarkUnreachable { job, .. } => rows.job(*job),
         _ => {}

@@ -6,7 +6,7 @@ use crate::command::DeliveryResult;
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::NoticeId;
-use crate::job::grace_period;
+use crate::job::{grace_period, webhook};
 use crate::message;
 use crate::notice::{CompletedDelivery, Delivery, NoticeClass, NoticeKind};
 
@@ -55,6 +55,9 @@ pub fn record_attempt(draft: &mut Draft<'_>, notice: NoticeId, ended: DeliveryRe
         }
         DeliveryResult::EndpointGone => {
             disable_endpoint(draft, &push);
+            if let NoticeKind::LogEntry { job, webhook, .. } = &push.kind {
+                webhook::remove_gone(draft, *job, webhook);
+            }
             let error = Some("the endpoint is permanently gone".to_owned());
             draft.put_delivery(
                 notice,

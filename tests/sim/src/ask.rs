@@ -23,7 +23,10 @@ impl Ask {
     pub fn is_repeatable(&self) -> bool {
         let known_again = self.0.proof != Proof::Credential
             || match self.command() {
-                Command::OpenJob(_) | Command::ReportResult(_) | Command::Ack { .. } => true,
+                Command::OpenJob(_)
+                | Command::OpenJobWithWebhook(_)
+                | Command::ReportResult(_)
+                | Command::Ack { .. } => true,
                 Command::Pay(order) => order.id_given,
                 Command::SendMessage(order) => order.identity.is_some(),
                 _ => false,
@@ -36,6 +39,7 @@ impl Ask {
         let fresh = Uuid::from_u128(u128::from(dice.any()) << 64 | u128::from(dice.any()));
         match &mut self.0.command {
             Command::OpenJob(order) => order.uuid = fresh,
+            Command::OpenJobWithWebhook(order) => order.job.uuid = fresh,
             Command::RequestJob(order) => order.uuid = fresh,
             _ => {}
         }

@@ -14,7 +14,8 @@ use rialto_core::agent::key::Holder;
 use rialto_core::answer::Answer;
 use rialto_core::changes::Changes;
 use rialto_core::command::{
-    AcceptedOffer, AnswerQuestion, Approver, Canceller, Command, JobRef, Registration, ReportResult,
+    AcceptedOffer, AnswerQuestion, Approver, Canceller, Command, JobRef, OpenJob, Registration,
+    ReportResult,
 };
 use rialto_core::envelope::{Envelope, Proof};
 use rialto_core::id::{AgentId, JobId};
@@ -47,17 +48,10 @@ impl Right {
     }
 
     fn of_command(scene: &TestHub, command: &Command) -> Self {
-        let next = scene.world.next.job;
         match command {
             Command::Register(order) => people::enrol(scene, order),
-            Command::OpenJob(order) => {
-                let stopped = match order.requester {
-                    Requester::Agent(agent) => scene.world.is_suspended(agent),
-                    Requester::Guest(_) => false,
-                };
-                let against = stopped.then_some("requested by a suspended agent");
-                Self { against, asks: Some((order.requester.clone(), next)), ..Self::default() }
-            }
+            Command::OpenJob(order) => Self::of_opening(scene, order),
+            Command::OpenJobWithWebhook(order) => Self::of_opening(scene, &order.job),
             Command::HandOver { agent, jobs } => {
                 let has = |id: &&JobId| is_in_hand_of(scene, **id, *agent);
                 Self { hands: Some(jobs.iter().filter(has).copied().collect()), ..Self::default() }
@@ -65,6 +59,16 @@ impl Right {
             Command::SetBlocked { agent, .. } => Self { agent: Some(*agent), ..Self::default() },
             _ => against(scene, command).into(),
         }
+    }
+
+    fn of_opening(scene: &TestHub, order: &OpenJob) -> Self {
+        let stopped = match order.requester {
+            Requester::Agent(agent) => scene.world.is_suspended(agent),
+            Requester::Guest(_) => false,
+        };
+        let against = stopped.then_some("requested by a suspended agent");
+        let asks = Some((order.requester.clone(), scene.world.next.job));
+        Self { against, asks, ..Self::default() }
     }
 
     /// Panics if a command was granted that is not allowed, or did more than was requested.

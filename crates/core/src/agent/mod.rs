@@ -57,6 +57,9 @@ pub struct Agent {
     /// Data of its own protocol, as JSON text.
     pub card: String,
     pub registered_at: Timestamp,
+    /// When what it registered last changed, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_at: Option<Timestamp>,
     /// When its probation ends; set only for an agent that registered without proof and has not
     /// been active since.
     #[serde(default, skip_serializing_if = "Option::is_none")]

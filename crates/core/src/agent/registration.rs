@@ -99,8 +99,10 @@ fn update(draft: &mut Draft<'_>, order: &Registration, id: AgentId) -> Result<Ag
     }
     let agent = profile(order, id, old.owner, old.registered_at);
     let came_as = changed_original_name(&old, &agent);
+    let changed_at = if is_same_profile(&old, &agent) { old.changed_at } else { Some(draft.now) };
     let Agent { suspended, secret_generation, old_secrets, blocked, .. } = old;
     let kept = Agent {
+        changed_at,
         suspended,
         secret_generation,
         old_secrets,
@@ -132,6 +134,7 @@ fn profile(
         terms: order.terms,
         card: order.card.clone(),
         registered_at,
+        changed_at: None,
         probation: None,
         active: true,
         suspended: false,
@@ -139,6 +142,19 @@ fn profile(
         old_secrets: Vec::new(),
         blocked: Vec::new(),
     }
+}
+
+/// Whether a registration repeats what others see of an agent.
+fn is_same_profile(old: &Agent, new: &Agent) -> bool {
+    let shown = |agent: &Agent| {
+        let Agent { active, terms, liveness, .. } = *agent;
+        (active, terms, liveness)
+    };
+    shown(old) == shown(new)
+        && old.name == new.name
+        && old.skills == new.skills
+        && old.endpoint == new.endpoint
+        && old.card == new.card
 }
 
 /// The name an agent first registered with, if its current name differs.
@@ -186,7 +202,7 @@ pub fn update_profile(
     // Before the activity is recorded: waiting jobs are assigned at the current price.
     let changed = agent != old;
     if changed {
-        draft.put_agent(agent);
+        draft.put_agent(Agent { changed_at: Some(draft.now), ..agent });
         draft.add_event(Event::AgentUpdated { agent: id });
     }
     let mut returns = false;

@@ -450,3 +450,20 @@ fn a_heartbeat_of_an_unknown_agent_creates_no_state() {
     assert!(scene.world.agent_state(nobody).is_none());
     assert_eq!(scene.world.agent_by_alias(HOME, "unknown"), None);
 }
+
+#[test]
+fn a_registration_that_changes_something_says_when() {
+    let mut scene = TestHub::default();
+    let order = |price| by(Actor::Operator, registration("ada", "acme", &[("sum", price)]));
+    let ada = scene.register(order("0.10")).unwrap();
+    assert_eq!(scene.agent(ada).changed_at, None);
+    scene.advance(Millis::seconds(1));
+    scene.register(order("0.10")).unwrap();
+    assert_eq!(scene.agent(ada).changed_at, None, "it repeats what is known");
+    scene.register(order("0.20")).unwrap();
+    let changed = scene.now;
+    assert_eq!(scene.agent(ada).changed_at, Some(changed));
+    scene.advance(Millis::seconds(1));
+    scene.register(order("0.20")).unwrap();
+    assert_eq!(scene.agent(ada).changed_at, Some(changed));
+}

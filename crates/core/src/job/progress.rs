@@ -24,6 +24,8 @@ pub struct ProgressLimits {
     /// Reports, and the bytes of their content.
     pub reports: u32,
     pub report_bytes: u64,
+    /// Parts of a result that a requester follows.
+    pub followed_parts: u32,
     /// Questions, and the bytes of all questions, schemas and answers.
     pub questions: u32,
     pub question_bytes: usize,
@@ -31,7 +33,13 @@ pub struct ProgressLimits {
 
 impl Default for ProgressLimits {
     fn default() -> Self {
-        Self { reports: 10_000, report_bytes: 16 << 20, questions: 32, question_bytes: 1 << 20 }
+        Self {
+            reports: 10_000,
+            report_bytes: 16 << 20,
+            followed_parts: 256,
+            questions: 32,
+            question_bytes: 1 << 20,
+        }
     }
 }
 
@@ -172,19 +180,28 @@ pub fn renew_lease(draft: &Draft<'_>, job: &mut Job) {
 pub fn add_to_log(
     draft: &mut Draft<'_>,
     job: &mut Job,
-    update: ProgressUpdate,
+    mut update: ProgressUpdate,
 ) -> Result<(), Refusal> {
+    if let Some(part) = &mut update.part {
+        // The first piece continues nothing.
+        part.append &= job.progress.parts > 0;
+    }
     let bytes = job.progress.bytes + update.content_bytes() as u64;
     let limits = draft.world.rules.progress;
     if job.progress.worker_reports() >= limits.reports || bytes > limits.report_bytes {
         return Err(Refusal::TooManyReports { max: limits.reports });
+    }
+    let begins = update.part.as_ref().is_some_and(|part| !part.append);
+    let is_followed = job.policy.requester.follows_log;
+    if begins && is_followed && job.progress.parts >= limits.followed_parts {
+        return Err(Refusal::TooManyReports { max: limits.followed_parts });
     }
     let requester = match job.request.requester {
         Requester::Agent(agent) => Some(agent),
         Requester::Guest(_) => None,
     };
     log::add_phase(draft, job);
-    let requester = requester.filter(|_| !job.policy.requester.follows_log);
+    let requester = requester.filter(|_| !is_followed);
     if requester.is_some_and(|agent| message::is_inbox_full(draft, agent)) {
         return Err(Refusal::InboxFull);
     }
@@ -196,7 +213,6 @@ pub fn add_to_log(
     let number = job.progress.reports + 1;
     let (previous, epoch) = (job.progress.newest, job.epoch);
     let (fraction, text) = (update.fraction, update.text.clone());
-    let begins = update.part.as_ref().is_some_and(|part| !part.append);
     job.progress.parts += u32::from(begins);
     webhook::notify_all(draft, job, number, || LogContent::Report(update.clone()));
     let report = Box::new(ProgressReport { number, previous, epoch, update });

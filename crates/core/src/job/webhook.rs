@@ -8,6 +8,7 @@ use super::{open, work};
 use crate::answer::Answer;
 use crate::command::{OpenJobWithWebhook, RemoveJobWebhook, SetJobWebhook};
 use crate::draft::Draft;
+use crate::id::JobId;
 use crate::notice::NoticeKind;
 use crate::refusal::Refusal;
 
@@ -63,6 +64,13 @@ pub fn remove(draft: &mut Draft<'_>, order: &RemoveJobWebhook) -> Result<Answer,
     let mut job = job.ok_or(Refusal::NotFound)?;
     job.webhooks.retain(|known| known.id != order.id);
     Ok(work::put(draft, job))
+}
+
+/// The receiver says that its URL is gone, so the webhook gets nothing any more.
+pub fn remove_gone(draft: &mut Draft<'_>, job: JobId, id: &str) {
+    let Some(mut job) = draft.job(job).cloned() else { return };
+    job.webhooks.retain(|known| known.id != id);
+    draft.put_job(job);
 }
 
 /// Sends an entry of the log to all webhooks of the job.

@@ -64,6 +64,7 @@ impl Seat {
             terms: Default::default(),
             card: String::new(),
             registered_at: START,
+            changed_at: None,
             probation: None,
             active: self.active,
             suspended: false,

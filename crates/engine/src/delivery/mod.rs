@@ -8,6 +8,7 @@ pub mod retry;
 pub mod signature;
 
 use std::collections::{HashMap, HashSet};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use rialto_core::alias::Protocol;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Command, DeliveryResult, WorkerReport};
 use rialto_core::id::{AgentId, NoticeId};
-use rialto_core::job::Job;
+use rialto_core::job::{Job, Requester};
 use rialto_core::notice::{Delivery, NoticeKind};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
@@ -49,6 +50,10 @@ pub struct OutboundRequest {
     pub response_max: usize,
 }
 
+/// Requests being encoded; `None` if there is no longer anything to send.
+pub type RequestsFuture<'a> =
+    Pin<Box<dyn Future<Output = Option<Vec<OutboundRequest>>> + Send + 'a>>;
+
 /// A protocol's part of delivery.
 pub trait DeliveryEncoder: Send + Sync {
     /// Encodes the delivery for its URL, whether or not it is to be sent.
@@ -67,6 +72,17 @@ pub trait DeliveryEncoder: Send + Sync {
         job: Option<&Job>,
     ) -> Option<OutboundRequest> {
         self.encode(engine, push, job)
+    }
+
+    /// All requests of the delivery, to be sent one after the other. A retry sends all of them again.
+    fn encode_all<'a>(
+        &'a self,
+        engine: &'a Engine,
+        push: &'a Delivery,
+        job: Option<&'a Job>,
+    ) -> RequestsFuture<'a> {
+        let one = self.encode_if_due(engine, push, job).map(|request| vec![request]);
+        Box::pin(std::future::ready(one))
     }
 
     /// Whether a notice that an open stream will carry is not also sent.
@@ -239,20 +255,38 @@ impl Deliverer {
             None => None,
         };
         let encoder = self.encoder_for(push, job.as_deref());
-        let envelope =
-            encoder.and_then(|encoder| encoder.encode_if_due(&self.engine, push, job.as_deref()));
-        let (Some(encoder), Some(envelope)) = (encoder, envelope) else {
+        let requests = match encoder {
+            Some(encoder) => encoder.encode_all(&self.engine, push, job.as_deref()).await,
+            None => None,
+        };
+        let (Some(encoder), Some(requests)) = (encoder, requests) else {
             let over = AttemptResult { status: AttemptStatus::Obsolete, report: None };
             record_attempt(&self.engine, push, over).await;
             return;
         };
-        let answer = send_signed(&self.engine, &self.egress, push.to, envelope).await;
-        let verdict = encoder.interpret_response(&self.engine, push, job.as_deref(), &answer);
+        let signer = signer(push, job.as_deref());
+        let delivered = AttemptStatus::Delivered { reply: None };
+        let mut verdict = AttemptResult { status: delivered, report: None };
+        for request in requests {
+            let answer = send_signed(&self.engine, &self.egress, signer, request).await;
+            verdict = encoder.interpret_response(&self.engine, push, job.as_deref(), &answer);
+            if !matches!(verdict.status, AttemptStatus::Delivered { .. }) {
+                break;
+            }
+        }
         record_attempt(&self.engine, push, verdict).await;
     }
 
     fn encoder_for(&self, push: &Delivery, job: Option<&Job>) -> Option<&Arc<dyn DeliveryEncoder>> {
         encoding_protocol(&self.engine, push, job).and_then(|protocol| self.encoders.get(&protocol))
+    }
+}
+
+/// The agent with whose secret a delivery is signed. A webhook of a job belongs to its requester.
+fn signer(push: &Delivery, job: Option<&Job>) -> Option<AgentId> {
+    match (&push.kind, job.map(|job| &job.request.requester)) {
+        (NoticeKind::LogEntry { .. }, Some(Requester::Agent(requester))) => Some(*requester),
+        _ => push.to,
     }
 }
 

@@ -81,6 +81,9 @@ impl Dispatcher {
         if let Some(rate) = class.rate.filter(|_| !class.is_health_check) {
             self.limits.check(rate, caller)?;
         }
+        if class.reads_too {
+            self.limits.check(RateClass::Read, caller)?;
+        }
         Ok(caller)
     }
 

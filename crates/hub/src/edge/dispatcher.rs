@@ -19,7 +19,7 @@ use http::{HeaderValue, Method, Request, Response, header};
 use hyper::body::Body as HttpBody;
 use rialto_engine::Engine;
 use rialto_protocols::adapter::idempotency::WriterEpoch;
-use rialto_protocols::adapter::{Api, EdgeError, RateClass, RowsRead};
+use rialto_protocols::adapter::{EdgeError, RateClass, RowsRead};
 use tracing::error;
 
 use super::bodies::RequestBody;
@@ -28,7 +28,7 @@ use super::checks::CheckResult;
 use super::cors;
 use super::hosts::HostPolicy;
 use super::limited_body::LimitedBody;
-use super::operation_table::{OperationTable, Route};
+use super::operation_table::{ErrorFormat, OperationTable, Route};
 use super::rate_limits::{CallerIdentity, Principal, RateLimits};
 use super::read_rate::ReadCost;
 use super::request_id::{self, IdSource, RequestId};
@@ -95,7 +95,7 @@ impl Dispatcher {
         let caller = match admitted {
             Ok(caller) => caller,
             Err(error) => {
-                let refusal = error_response(&**route.api, error);
+                let refusal = error_response(route.error_format(), error);
                 return self.finish_response(info, refusal);
             }
         };
@@ -103,7 +103,7 @@ impl Dispatcher {
         if epoch.is_some() {
             parts.extensions.insert(WriterEpoch(epoch));
         }
-        let (sender, api) = (CredentialSender::of(&parts), &**route.api);
+        let (sender, errors) = (CredentialSender::of(&parts), route.error_format());
         let mut scope = request_scope(&mut parts, &info.id);
         let body = if body.is_end_stream() {
             Body::empty()
@@ -113,17 +113,17 @@ impl Dispatcher {
         let mut rate = class.rate;
         let answer = {
             let answer = self.call_operation(route, caller, &mut rate, parts, body);
-            let answer = self.answer_while_current(class, api, answer);
+            let answer = self.answer_while_current(class, errors, answer);
             let mut answer = pin!(AssertUnwindSafe(answer).catch_unwind());
             poll_fn(|context| scope.during(|| answer.as_mut().poll(context))).await
         };
         let response = answer.unwrap_or_else(|panic| {
             error!(request_id = %info.id, what = panic_text(&panic), "handler panicked");
-            error_response(api, EdgeError::Internal)
+            error_response(errors, EdgeError::Internal)
         });
-        let response = self.confirm_refusal(class, api, epoch, response).await;
-        let response = self.count_refused_key(sender, api, info.route, response);
-        if rate == Some(RateClass::Read) {
+        let response = self.confirm_refusal(class, errors, epoch, response).await;
+        let response = self.count_refused_key(sender, errors, info.route, response);
+        if rate == Some(RateClass::Read) || class.reads_too {
             self.limits.charge_read(caller, read_cost(&response));
         }
         self.finish_response(info, response)
@@ -145,7 +145,7 @@ impl Dispatcher {
         if rate.is_none() {
             *rate = Some(operation.info.rate);
             if let Err(error) = self.limits.check(operation.info.rate, caller) {
-                return error_response(&*operation.api, error);
+                return error_response(ErrorFormat::of(operation), error);
             }
         }
         operation.api.call(operation, request).await
@@ -162,7 +162,7 @@ impl Dispatcher {
             open_to_any_page: false,
             allow: None,
         };
-        self.finish_response(info, error_response(&**route.api, EdgeError::Overloaded))
+        self.finish_response(info, error_response(route.error_format(), EdgeError::Overloaded))
     }
 
     fn finish_response(
@@ -198,9 +198,9 @@ impl Dispatcher {
     }
 }
 
-/// An error in the format of an API.
-pub(super) fn error_response(api: &dyn Api, error: EdgeError) -> Response<Body> {
-    let mut response = api.error_response(error);
+/// An error, with the time after which a retry may help.
+pub(super) fn error_response(format: ErrorFormat<'_>, error: EdgeError) -> Response<Body> {
+    let mut response = format.response(error);
     if let Some(seconds) = error.retry_after_seconds() {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }

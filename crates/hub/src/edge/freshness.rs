@@ -11,10 +11,10 @@ use http::request::Parts;
 use http::{Response, header};
 use rialto_engine::Engine;
 use rialto_protocols::adapter::caller::Credential;
-use rialto_protocols::adapter::{Api, EdgeError, Freshness, RateClass};
+use rialto_protocols::adapter::{EdgeError, Freshness, RateClass};
 
 use super::dispatcher::{Dispatcher, error_response};
-use super::operation_table::RequestClass;
+use super::operation_table::{ErrorFormat, RequestClass};
 use super::rate_limits::CallerIdentity;
 
 impl Dispatcher {
@@ -55,7 +55,7 @@ impl Dispatcher {
     pub(super) async fn confirm_refusal(
         &self,
         class: RequestClass,
-        api: &dyn Api,
+        errors: ErrorFormat<'_>,
         epoch: Option<u64>,
         response: Response<Body>,
     ) -> Response<Body> {
@@ -63,7 +63,7 @@ impl Dispatcher {
         let is_decided_here = is_write(class) && class.freshness == Freshness::Strict;
         let is_refused = is_decided_here && response.status().is_client_error();
         if is_refused && !node.still_writes(epoch).await {
-            return error_response(api, EdgeError::NotCurrent);
+            return error_response(errors, EdgeError::NotCurrent);
         }
         response
     }
@@ -73,7 +73,7 @@ impl Dispatcher {
     pub(super) async fn answer_while_current(
         &self,
         class: RequestClass,
-        api: &dyn Api,
+        errors: ErrorFormat<'_>,
         answer: impl Future<Output = Response<Body>>,
     ) -> Response<Body> {
         let may_end = class.freshness != Freshness::Any && class.rate == Some(RateClass::Read);
@@ -81,7 +81,7 @@ impl Dispatcher {
         tokio::select! {
             biased;
             answer = answer => answer,
-            () = node.until_stale() => error_response(api, EdgeError::NotCurrent),
+            () = node.until_stale() => error_response(errors, EdgeError::NotCurrent),
         }
     }
 }

@@ -13,7 +13,7 @@ use http::{HeaderValue, Method};
 use rialto_protocols::adapter::api::{Api, ServedOperation, default_origins};
 use rialto_protocols::adapter::operation::BodyRule;
 use rialto_protocols::adapter::request::{MatchedOperation, decode_path_param, read_body};
-use rialto_protocols::adapter::{AllowedOrigins, EdgeError, Freshness, RateClass};
+use rialto_protocols::adapter::{AllowedOrigins, EdgeError, Freshness, OperationInfo, RateClass};
 use rialto_protocols::kit::ijson;
 
 use crate::telemetry::RouteSeries;
@@ -63,12 +63,36 @@ pub struct Route<'t> {
     path_params: Vec<Option<String>>,
 }
 
+/// In which format errors of a request are.
+#[derive(Clone, Copy)]
+pub struct ErrorFormat<'t> {
+    api: &'t dyn Api,
+    /// The operation, where it is known without the body.
+    operation: Option<&'t OperationInfo>,
+}
+
+impl<'t> ErrorFormat<'t> {
+    /// That of an operation.
+    pub fn of(operation: &'t ServedOperation) -> Self {
+        Self { api: &*operation.api, operation: Some(&operation.info) }
+    }
+
+    pub fn response(self, error: EdgeError) -> Response {
+        match self.operation {
+            Some(operation) => self.api.operation_error(operation, error),
+            None => self.api.error_response(error),
+        }
+    }
+}
+
 /// How a request is treated before its operation is known for certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestClass {
     pub origins: AllowedOrigins,
     /// `None` if it depends on the body.
     pub rate: Option<RateClass>,
+    /// Whether the answer counts against the read rate in any case.
+    pub reads_too: bool,
     pub freshness: Freshness,
     /// The longest body, in bytes.
     pub body_limit: usize,
@@ -186,6 +210,14 @@ impl<'t> Route<'t> {
         self.path.filter(|_| self.operations.is_empty()).map(|path| path.allow.clone())
     }
 
+    /// The format of its errors.
+    pub fn error_format(&self) -> ErrorFormat<'t> {
+        match self.operations {
+            [only] => ErrorFormat::of(only),
+            _ => ErrorFormat { api: &**self.api, operation: None },
+        }
+    }
+
     /// How the request is treated. `method` is that of the request.
     pub fn class(&self, method: &Method) -> RequestClass {
         let Some((first, others)) = self.operations.split_first() else {
@@ -193,6 +225,7 @@ impl<'t> Route<'t> {
             return RequestClass {
                 origins: default_origins(&**self.api),
                 rate: Some(if reads { RateClass::Read } else { RateClass::Write }),
+                reads_too: false,
                 freshness: Freshness::AsIs,
                 body_limit: self.table.body_limit.min(self.api.body_max()),
                 is_health_check: false,
@@ -201,12 +234,14 @@ impl<'t> Route<'t> {
         let mut class = RequestClass {
             origins: first.origins,
             rate: Some(first.info.rate),
+            reads_too: first.info.reads_too,
             freshness: first.info.freshness,
             body_limit: first.body_limit,
             is_health_check: first.info.is_health_check,
         };
         for other in others {
             class.rate = class.rate.filter(|rate| *rate == other.info.rate);
+            class.reads_too |= other.info.reads_too;
             class.freshness = class.freshness.max(other.info.freshness);
             class.body_limit = class.body_limit.max(other.body_limit);
             if class.origins != other.origins {

@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use axum::body::Body;
 use http::request::Parts;
 use http::{Response, StatusCode, header};
-use rialto_protocols::adapter::Api;
 use tracing::info;
 
 use super::checks::peer_of;
 use super::dispatcher::{Dispatcher, error_response};
+use super::operation_table::ErrorFormat;
 use super::peer::Peer;
 use crate::telemetry::RouteSeries;
 
@@ -33,7 +33,7 @@ impl Dispatcher {
     pub(super) fn count_refused_key(
         &self,
         sender: Option<CredentialSender>,
-        api: &dyn Api,
+        errors: ErrorFormat<'_>,
         route: &RouteSeries,
         response: Response<Body>,
     ) -> Response<Body> {
@@ -45,7 +45,7 @@ impl Dispatcher {
         }
         match self.limits.check_wrong_key(peer) {
             Ok(()) => response,
-            Err(error) => error_response(api, error),
+            Err(error) => error_response(errors, error),
         }
     }
 }

@@ -21,6 +21,11 @@ pub trait Api: Send + Sync {
     /// A refusal by the edge, in the format of this API.
     fn error_response(&self, error: EdgeError) -> Response;
 
+    /// A refusal of a request for one of its operations, which may have a format of its own.
+    fn operation_error(&self, _: &OperationInfo, error: EdgeError) -> Response {
+        self.error_response(error)
+    }
+
     /// The response where a variable part of a path is not valid UTF-8; `None` if operations answer
     /// it like a name that does not exist.
     fn unreadable_path(&self) -> Option<Response> {

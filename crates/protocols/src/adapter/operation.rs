@@ -151,6 +151,8 @@ pub struct OperationInfo {
     pub path: String,
     pub access: Access,
     pub rate: RateClass,
+    /// Whether its answers count against the read rate, too, although it also writes.
+    pub reads_too: bool,
     pub freshness: Freshness,
     pub takes_idempotency_key: bool,
     /// Which bodies it takes, where other operations have the same method and path.
@@ -258,6 +260,7 @@ impl<S: Send + Sync + 'static> Operation<S> {
             path: path.to_owned(),
             access,
             rate: access.rate_class(method),
+            reads_too: false,
             freshness: Freshness::Strict,
             takes_idempotency_key: method == "POST" && access.takes_idempotency_key(),
             body_rule: BodyRule::Any,
@@ -310,6 +313,12 @@ impl<S: Send + Sync + 'static> Operation<S> {
     /// Is answered even by a node that does not know the state of the hub any more.
     pub fn about_node(mut self) -> Self {
         self.info.freshness = Freshness::Any;
+        self
+    }
+
+    /// May write, and may answer with as much as a read.
+    pub fn reads_too(mut self) -> Self {
+        self.info.reads_too = true;
         self
     }
 

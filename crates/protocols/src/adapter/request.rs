@@ -66,7 +66,7 @@ pub struct BodyRejection {
 
 impl IntoResponse for BodyRejection {
     fn into_response(self) -> Response {
-        self.operation.api.error_response(self.error)
+        self.operation.api.operation_error(&self.operation.info, self.error)
     }
 }
 

@@ -2,7 +2,7 @@
 //! callbacks.
 
 use rialto_core::agent::Liveness;
-use rialto_core::command::{Command, Registration, UnfitAgent};
+use rialto_core::command::{Command, OpenJobWithWebhook, Registration, UnfitAgent};
 use rialto_core::job::{Policy, Selection};
 use rialto_core::job::{Reassignment, RequesterOptions};
 use rialto_core::money::Credits;
@@ -10,6 +10,7 @@ use rialto_core::price_step::PriceStep;
 use rialto_core::testkit::TestHub;
 use rialto_core::time::Timestamp;
 
+use super::work::webhook;
 use super::{enrolment, opened, whom, wish};
 use crate::cast::{REGISTRY, somebody};
 use crate::dice::Dice;
@@ -52,6 +53,12 @@ pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command>
     if dice.chance(10) {
         let agent = somebody(dice, scene);
         order.unfit_agents.push(UnfitAgent { agent, reason: "it takes numbers".to_owned() });
+    }
+    // A requester that follows its job may name a webhook at once.
+    if order.policy.requester.follows_log && dice.chance(40) {
+        let webhook = webhook(dice);
+        let order = OpenJobWithWebhook { job: order, webhook };
+        return Some(Command::OpenJobWithWebhook(Box::new(order)));
     }
     opened(order)
 }

@@ -93,6 +93,12 @@ fn name(dice: &mut Dice, job: &Job) -> JobRef {
     }
 }
 
+/// A webhook for the log of a job.
+pub fn webhook(dice: &mut Dice) -> JobWebhook {
+    let (url, meta) = ("https://webhook.example/log".to_owned(), "{}".to_owned());
+    JobWebhook { id: dice.roll(9).to_string(), url, meta }
+}
+
 /// Messages of the requester to its worker, and webhooks of its job.
 fn requester_order(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
     let job = some_job(dice, scene, |_| true)?;
@@ -104,8 +110,7 @@ fn requester_order(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
     let input = "{\"n\":3}".to_owned();
     Some(match dice.roll(4) {
         0 => {
-            let (url, meta) = ("https://webhook.example/log".to_owned(), "{}".to_owned());
-            let webhook = JobWebhook { id, url, meta };
+            let webhook = JobWebhook { id, ..webhook(dice) };
             Command::SetJobWebhook(Box::new(SetJobWebhook { job, by, webhook }))
         }
         1 => Command::RemoveJobWebhook(Box::new(RemoveJobWebhook { job, by, id })),

@@ -4,13 +4,13 @@ use super::*;
 use crate::agent::key::Holder;
 use crate::answer::Answer;
 use crate::command::{
-    AnswerQuestion, AskQuestion, Canceller, JobRef, RemoveJobWebhook, ReportProgress, SendToWorker,
-    SetJobWebhook,
+    AnswerQuestion, AskQuestion, Canceller, DeliveryResult, JobRef, RemoveJobWebhook,
+    ReportProgress, SendToWorker, SetJobWebhook,
 };
 use crate::id::JobId;
 use crate::job::log::{LogContent, Phase, Step};
 use crate::job::progress::{Fraction, ProgressLimits, ProgressReport, ProgressUpdate, ResultPart};
-use crate::job::{Cause, JobWebhook, Requester, State};
+use crate::job::{Cause, JobWebhook, Requester, Selection, State};
 use crate::notice::NoticeKind;
 use crate::testkit::{JOB_LIFETIME, LEASE, job_in};
 use crate::world::Rules;
@@ -391,6 +391,62 @@ fn webhooks_get_only_what_comes_after_them_and_nothing_once_removed() {
     let sent: Vec<(String, u32)> =
         sent_entries(&scene).into_iter().map(|(webhook, number, _)| (webhook, number)).collect();
     assert_eq!(sent, [("a".to_owned(), 2), ("b".to_owned(), 3)]);
+}
+
+#[test]
+fn a_webhook_that_is_gone_is_removed_even_after_the_end() {
+    let (mut scene, client, worker, job) = at_work();
+    set_webhook(&mut scene, job, client, "a").unwrap();
+    set_webhook(&mut scene, job, client, "b").unwrap();
+    progress(&mut scene, job, worker, part("{}")).unwrap();
+    scene.succeed(job, "0.10");
+    let of = |scene: &TestHub, id: &str| {
+        let due = scene.world.deliveries_due(scene.now);
+        let mut mine = due.filter(|push| match &push.kind {
+            NoticeKind::LogEntry { webhook, .. } => webhook == id,
+            _ => false,
+        });
+        mine.next().unwrap().notice
+    };
+    let notice = of(&scene, "a");
+    let result = DeliveryResult::EndpointGone;
+    scene.run(Command::RecordDelivery { notice, result, report: None }).unwrap();
+    let left: Vec<String> =
+        scene.job(job).webhooks.iter().map(|webhook| webhook.id.clone()).collect();
+    assert_eq!(left, ["b"]);
+    assert_eq!(scene.world.delivery(notice).unwrap().next_try, None);
+}
+
+#[test]
+fn the_first_piece_of_a_result_begins_a_part() {
+    let (mut scene, client, worker, job) = at_work();
+    let piece = || {
+        let part = Some(ResultPart { content: "{}".to_owned(), append: true });
+        ProgressUpdate { part, ..ProgressUpdate::default() }
+    };
+    assert_eq!(progress(&mut scene, job, worker, piece()).unwrap().progress.parts, 1);
+    assert_eq!(progress(&mut scene, job, worker, piece()).unwrap().progress.parts, 1);
+    let log = reports(&scene, client);
+    let appends = log.iter().map(|report| report.update.part.as_ref().unwrap().append);
+    assert_eq!(appends.collect::<Vec<_>>(), [false, true]);
+}
+
+#[test]
+fn a_job_that_is_followed_has_a_limited_number_of_parts() {
+    let progress_limits = ProgressLimits { followed_parts: 2, ..ProgressLimits::default() };
+    let mut scene = TestHub::new(Rules { progress: progress_limits, ..Rules::default() });
+    let client = scene.register_client("client", "rich", "100.00");
+    let worker = keeps(&mut scene, "worker", Terms::default());
+    for (is_followed, third) in [(true, Err(Refusal::TooManyReports { max: 2 })), (false, Ok(3))] {
+        let mut order = scene.job_order(client, "sum", "1.00");
+        order.policy.requester.follows_log = is_followed;
+        order.selection = Selection::Direct(worker);
+        let job = scene.open_job(order).id;
+        progress(&mut scene, job, worker, part("{}")).unwrap();
+        progress(&mut scene, job, worker, part("{}")).unwrap();
+        let shown = progress(&mut scene, job, worker, part("{}"));
+        assert_eq!(shown.map(|job| job.progress.parts), third);
+    }
 }
 
 #[test]
