@@ -64,6 +64,7 @@ fn alias_in(protocol: &str, worker: &dyn Worker, secret: &[u8]) -> String {
         "relay" => format!("{slug}-{h}@{home}"),
         "clara" => format!("{home}/{slug}-{h}"),
         "agora" => held_key(secret, &name),
+        "a2a" => format!("{slug}-{h}"),
         other => panic!("the requirements have no aliases in {other}"),
     }
 }
@@ -162,6 +163,7 @@ fn answers(protocol: &str) -> (&'static str, Option<&'static str>) {
         "openclaw" => ("403 FORBIDDEN", Some("409 CONFLICT")),
         "clara" => ("Agent not registered for sender", Some("Value Agent-Id must not start with")),
         "agora" => ("ERROR 401", None),
+        "a2a" => ("401 UNAUTHENTICATED", Some("400 INVALID_PARAMS")),
         other => panic!("{other} has no line in this table"),
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_called_is_hired_from_everywhere_works_and_is_paid() {
     let hub = TestHub::serve(FLAGS).await;
-    assert_eq!(Cell::others().len(), 4);
+    assert_eq!(Cell::others().len(), 5);
     walk(&hub, Cell::others(), works).await;
     assert_eq!(total(&hub), 0);
     hub.stop().await;

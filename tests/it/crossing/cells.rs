@@ -4,6 +4,7 @@ use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
+use rialto_core::job::Job;
 
 use super::parties::{ALL, OTHER_WORKERS};
 use super::party::{
@@ -35,9 +36,10 @@ impl Cell {
             .collect()
     }
 
-    /// Every ordered pair.
+    /// Every ordered pair, of which the second can work.
     pub fn square() -> Vec<Self> {
-        let pairs = ALL.iter().flat_map(|from| ALL.iter().map(move |to| (*from, *to)));
+        let workers = || ALL.iter().filter(|to| to.works());
+        let pairs = ALL.iter().flat_map(|from| workers().map(move |to| (*from, *to)));
         let cell = |(from, to)| Self { from, to, seats: [0, 1] };
         pairs.zip(1..).map(|(pair, number)| cell(pair).seated(number)).collect()
     }
@@ -126,6 +128,23 @@ pub async fn received(hub: &TestHub, worker: &dyn Worker) -> Given {
     .await;
     assert_eq!(waiting.len(), 1, "{waiting:?}");
     waiting.remove(0)
+}
+
+/// Waits until the hub has recorded that the worker has its job, which it does beside the answer.
+pub async fn recorded_as_received(hub: &TestHub, ticket: &Ticket) {
+    let is_received = |job: &Job| {
+        let turn = job.assignment.and_then(|turn| turn.received_at);
+        // An invited worker has no assignment yet.
+        turn.or(job.candidates.read_at).is_some()
+    };
+    eventually(async || {
+        hub.engine.with_world(|world| {
+            let mut jobs = world.live_jobs();
+            let job = jobs.find(|job| job.uuid.to_string() == ticket.uuid);
+            job.is_some_and(|job| is_received(job))
+        })
+    })
+    .await;
 }
 
 /// A value that belongs to one cell.

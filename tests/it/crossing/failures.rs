@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use rialto_core::time::Millis;
 
 use super::books::{Balances, Counted, Names, total};
-use super::cells::{Cell, FLAGS, Meeting, Placed, hire_and_say, walk};
+use super::cells::{Cell, FLAGS, Meeting, Placed, hire_and_say, recorded_as_received, walk};
 use super::matrix::order;
 use super::party::{End, Found, Order, Saying, Terms, Ticket, WAITS};
 use crate::kit::TestHub;
@@ -115,7 +115,9 @@ fn can(saying: Saying) -> Vec<Cell> {
 /// The protocols whose workers cannot respond like this.
 fn cannot(saying: Saying) -> BTreeSet<&'static str> {
     let all = super::parties::ALL.iter();
-    all.filter(|party| !party.sayings().contains(&saying)).map(|party| party.id()).collect()
+    all.filter(|party| party.works() && !party.sayings().contains(&saying))
+        .map(|party| party.id())
+        .collect()
 }
 
 async fn all_say(saying: Saying, end: End, judged: Counted) {
@@ -154,6 +156,7 @@ async fn a_worker_that_stays_silent_is_judged_and_costs_nothing() {
         let ticket = scene.meeting.requester.hire(hub, &scene.found, &order()).await;
         let ticket = ticket.expect("it is hired");
         scene.meeting.received(hub).await;
+        recorded_as_received(hub, &ticket).await;
         Silent { scene, ticket }
     });
     let hired = hired.await;

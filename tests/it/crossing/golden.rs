@@ -2,7 +2,7 @@
 //!
 //! `RIALTO_GOLDEN=write` rewrites the files.
 
-mod mask;
+pub mod mask;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -4,7 +4,9 @@
 use rialto_core::time::Millis;
 
 use super::books::{Balances, Counted, Names, micros, shown, total};
-use super::cells::{Cell, FLAGS, Meeting, STARTING_CREDITS, hire_and_say, received};
+use super::cells::{
+    Cell, FLAGS, Meeting, STARTING_CREDITS, hire_and_say, received, recorded_as_received,
+};
 use super::notes::assert_told;
 use super::party::{End, Order, Saying, Terms, Ticket};
 use crate::crash::assert_audit_is_clean;
@@ -189,6 +191,7 @@ async fn cross(hub: &TestHub, dice: &mut Dice, cell: Cell, case: u8) -> Option<L
         assert_told(hub, (cell, &meeting), &ticket, None).await;
     }
     if turn == Turn::Silence {
+        recorded_as_received(hub, &ticket).await;
         return Some(Left { cell, meeting, names, ticket });
     }
     for _ in 0..dice.roll() % 3 {

@@ -10,7 +10,7 @@ mod called;
 mod cells;
 mod failures;
 mod found;
-mod golden;
+pub mod golden;
 mod law;
 mod listed;
 mod loops;

@@ -41,7 +41,7 @@ async fn reported(cost: &str, paid: impl Fn(Cell) -> i64) {
         assert_eq!(Counted::of(hub, &names).await, Counted::GOOD);
         cell.from.id()
     });
-    assert_eq!(tested.await, ["relay", "openclaw", "clara", "agora"]);
+    assert_eq!(tested.await, ["relay", "openclaw", "clara", "agora", "a2a"]);
     assert_eq!(total(&hub), 0);
     hub.stop().await;
 }

@@ -133,7 +133,9 @@ impl ApiDoc {
         if let Some(wrong) = self.violation(&media["schema"], &body) {
             return Err(wrong);
         }
-        let places = ["/code", "/error_code", "/error/code", "/payload/code"];
+        // In a2a `code` is the status, and the reason is the code.
+        let reason = "/error/details/0/reason";
+        let places = [reason, "/code", "/error_code", "/error/code", "/payload/code"];
         let code = places.iter().find_map(|place| body.pointer(place));
         match (response["x-codes"].as_array(), code) {
             (Some(codes), Some(code)) => {

@@ -1,11 +1,14 @@
 //! `rialto convert`: the specs' own requests, from every protocol into every other.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 
 use rialto_protocols::ALL;
 use serde_json::{Value, json};
 
 use super::kit::assert_accounted;
+use crate::crossing::golden::mask::Mask;
 use crate::kit::output_given;
 
 /// A request of each protocol, as its spec prints it.
@@ -18,6 +21,9 @@ fn example(protocol: &str) -> Value {
         "agora" => rialto_protocols::agora::wire::error::ENVELOPE_EXAMPLE,
         "relay" => rialto_protocols::relay::wire::error::MESSAGE_EXAMPLE,
         "clara" => return task(),
+        "a2a" => {
+            r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"tenant":"","message":{"messageId":"m-1","contextId":"ctx-1","role":"ROLE_USER","parts":[{"data":{"text":"Q3 was $42,000","n":1.50}}],"metadata":{"urn:rialto:a2a:hire:v1":{"skill":"analyze_text","budget":"0.15","deadline":"2026-11-17T10:00:00Z","queue":false,"key":"order-7"},"tone":"dry"},"extensions":["urn:rialto:a2a:hire:v1"],"referenceTaskIds":["2f0c4d68-5ccb-4d0c-8f3f-3f1f0e6a2b11"]},"configuration":{"acceptedOutputModes":["application/json"],"returnImmediately":true,"historyLength":0,"taskPushNotificationConfig":{"url":"https://client.example/hook","token":"tok-1"}},"metadata":{"shade":"blue"}}}"#
+        }
         new => panic!("{new} has no example here"),
     };
     serde_json::from_str(text).expect("JSON")
@@ -79,6 +85,40 @@ fn every_request_can_be_shown_to_every_protocol_and_every_member_is_told_of() {
     }
 }
 
+/// What `rialto convert` prints with its explanation, without what differs between runs.
+fn explained(from: &str, to: &str, request: &str) -> String {
+    let line = ["--from", from, "--to", to, "--explain"];
+    let (code, out, error) = convert(&line, request);
+    assert_eq!(code, 0, "{from} to {to}: {error}");
+    let told = format!("{from} to {to}\n\n{request}\n\n{out}\n{error}");
+    Mask::new("http://").over(&told)
+}
+
+#[test]
+fn every_conversion_to_and_from_a2a_reads_as_it_is_written_down() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/it/trace/converted");
+    let write = std::env::var_os("RIALTO_GOLDEN").is_some_and(|word| word == "write");
+    let all = || ALL.iter().map(|face| face.id());
+    let pairs = all().flat_map(|from| all().map(move |to| (from, to)));
+    let a2a = rialto_protocols::a2a::ID;
+    let mut expected = BTreeSet::new();
+    for (from, to) in pairs.filter(|(from, to)| [from, to].contains(&&a2a)) {
+        let request = example(from.as_str()).to_string();
+        let told = explained(from.as_str(), to.as_str(), &request);
+        let name = format!("{from}-{to}.txt");
+        if write {
+            std::fs::write(folder.join(&name), &told).expect("it can be written");
+        }
+        let kept = std::fs::read_to_string(folder.join(&name)).unwrap_or_default();
+        assert_eq!(kept, told, "{name}; RIALTO_GOLDEN=write rewrites it");
+        expected.insert(name);
+    }
+    let files = std::fs::read_dir(folder).expect("a folder").flatten();
+    let files: BTreeSet<_> =
+        files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
+    assert_eq!(files, expected);
+}
+
 #[test]
 fn the_request_goes_to_standard_output_and_the_notes_beside_it() {
     let request = example("registry").to_string();
@@ -106,6 +146,8 @@ fn what_is_no_request_is_refused_with_a_reason() {
         ("relay", r#"{"envelope":{}}"#, "original_text"),
         ("clara", r#"{"Tags":[{"name":"Action","value":"List-Agents"}]}"#, "Register-Task"),
         ("clara", "not JSON", "clara"),
+        ("a2a", r#"{"message":{"messageId":"m-1","role":"ROLE_USER"}}"#, "parts"),
+        ("a2a", r#"{"method":"SendMessage"}"#, "message is required"),
     ] {
         let (code, out, error) = convert(&["--from", from, "--to", "registry"], request);
         assert_eq!((code, out.as_str()), (1, ""), "{error}");
@@ -113,7 +155,7 @@ fn what_is_no_request_is_refused_with_a_reason() {
     }
     let (code, _, error) = convert(&["--from", "smoke", "--to", "agora"], "{}");
     assert_eq!(code, 2);
-    assert!(error.contains("registry, relay, agora, openclaw, clara"), "{error}");
+    assert!(error.contains("registry, relay, agora, openclaw, clara, a2a"), "{error}");
     let missing = ["--from", "registry", "--to", "agora", "no-such-file.json"];
     assert_eq!(convert(&missing, "").0, 2);
 }

@@ -1,50 +1,83 @@
-//! The field map of this protocol: how a job looks to its requesters.
+//! The field map of this protocol: how a job looks to its requesters and workers.
 
 use rialto_core::command::JobRef;
 use rialto_core::id::AgentId;
-use rialto_core::job::progress::ProgressUpdate;
+use rialto_core::job::log::{LogContent, Step};
 use rialto_core::job::{Job, Question};
 use rialto_core::time::Timestamp;
+use rialto_engine::run::{LogEntry, LoggedReport};
 use uuid::Uuid;
 
-use super::task_log::TaskLog;
-use super::translate::{self, Hire, TaskMeta, TaskView};
-use super::wire::message::{Message, Part as MessagePart, Role};
+use super::task_log::{self, TaskLog};
+use super::translate::{self, Hire, MESSAGE_SKILL, TaskMeta, TaskView};
+use super::wire::content::{self, OutputForm};
+use super::wire::message::{Message, Part as MessagePart, Role, write_array};
 use super::wire::params::SendParams;
-use super::wire::{Version, content};
+use super::wire::task::TaskState;
+use super::wire::{Version, error};
 use super::{A2aContext, ID, extensions};
 use crate::adapter::fidelity::{
-    FieldMap, FieldParts, FindJobFuture, JobMessages, MessageView, NeutralRequest, Part, TracedJob,
-    question_member,
+    self, Field, FieldMap, FieldParts, FindJobFuture, JobMessages, MessageView, NeutralRequest,
+    Part, TracedJob, read_fields,
 };
-use crate::kit::ijson;
+use crate::kit::ijson::{self, Json};
 use crate::kit::object::ObjectWriter;
 use crate::kit::rfc3339;
 
-/// The parameters of a send.
+/// The parameters of a send, in both versions and both spellings of their names.
 const SEND: FieldParts = &[
     ("/message/messageId", Part::Extra),
+    ("/message/message_id", Part::Extra),
     ("/message/contextId", Part::Conversation),
+    ("/message/context_id", Part::Conversation),
     ("/message/taskId", Part::Id),
+    ("/message/task_id", Part::Id),
     ("/message/role", Part::Framing),
+    ("/message/kind", Part::Framing),
     ("/message/parts", Part::Input),
     ("/message/extensions", Part::Framing),
     ("/message/referenceTaskIds", Part::Conversation),
+    ("/message/reference_task_ids", Part::Conversation),
+    ("/message/metadata/skillId", Part::Skill),
     ("/message/metadata/urn:rialto:a2a:hire:v1/skill", Part::Skill),
     ("/message/metadata/urn:rialto:a2a:hire:v1/budget", Part::Budget),
     ("/message/metadata/urn:rialto:a2a:hire:v1/price", Part::Budget),
     ("/message/metadata/urn:rialto:a2a:hire:v1/deadline", Part::Deadline),
-    ("/message/metadata/urn:rialto:a2a:hire:v1/queue", Part::Strategy),
+    ("/message/metadata/urn:rialto:a2a:hire:v1/queue", Part::Queueing),
     ("/message/metadata/urn:rialto:a2a:hire:v1/select", Part::Strategy),
     ("/message/metadata/urn:rialto:a2a:hire:v1/key", Part::IdempotencyKey),
     ("/message/metadata/urn:rialto:a2a:hire:v1/job", Part::Id),
     ("/message/metadata/urn:rialto:a2a:hire:v1/requester", Part::Requester),
     ("/message/metadata/urn:rialto:a2a:hire:v1/protocol", Part::Framing),
     ("/message/metadata/urn:rialto:a2a:hire:v1/hop", Part::Framing),
+    ("/metadata/urn:rialto:a2a:hire:v1/skill", Part::Skill),
+    ("/metadata/urn:rialto:a2a:hire:v1/budget", Part::Budget),
+    ("/metadata/urn:rialto:a2a:hire:v1/deadline", Part::Deadline),
+    ("/metadata/urn:rialto:a2a:hire:v1/queue", Part::Queueing),
+    ("/metadata/urn:rialto:a2a:hire:v1/select", Part::Strategy),
+    ("/metadata/urn:rialto:a2a:hire:v1/key", Part::IdempotencyKey),
+    ("/metadata/urn:rialto:a2a:hire:v1/hop", Part::Framing),
+    ("/configuration/taskPushNotificationConfig", Part::Callback),
+    ("/configuration/task_push_notification_config", Part::Callback),
+    ("/configuration/pushNotificationConfig", Part::Callback),
+    ("/configuration/push_notification_config", Part::Callback),
+    ("/configuration/acceptedOutputModes", Part::Framing),
+    ("/configuration/accepted_output_modes", Part::Framing),
+    ("/configuration/historyLength", Part::Framing),
+    ("/configuration/history_length", Part::Framing),
+    ("/configuration/returnImmediately", Part::Framing),
+    ("/configuration/return_immediately", Part::Framing),
+    ("/configuration/blocking", Part::Framing),
+    ("/tenant", Part::Worker),
 ];
+
+/// The members around the parameters of a JSON-RPC request.
+const RPC: FieldParts =
+    &[("/jsonrpc", Part::Framing), ("/id", Part::Framing), ("/method", Part::Framing)];
 
 /// A task at its end.
 const TASK: FieldParts = &[
+    ("/kind", Part::Framing),
     ("/id", Part::Id),
     ("/contextId", Part::Conversation),
     ("/status/state", Part::Outcome),
@@ -60,18 +93,40 @@ const TASK: FieldParts = &[
     ("/metadata/urn:rialto:a2a:hire:v1/paid", Part::Paid),
 ];
 
-/// A part of a result, before its end.
-const ARTIFACT: FieldParts = &[("/artifactId", Part::Framing), ("/parts", Part::PartialOutput)];
+/// A part of a result, or a status, before the end: as 1.0 and as 0.3 write it.
+const EVENT: FieldParts = &[
+    ("/artifactUpdate/taskId", Part::Id),
+    ("/artifactUpdate/contextId", Part::Conversation),
+    ("/artifactUpdate/artifact/artifactId", Part::Framing),
+    ("/artifactUpdate/artifact/parts", Part::PartialOutput),
+    ("/artifactUpdate/append", Part::Framing),
+    ("/statusUpdate/taskId", Part::Id),
+    ("/statusUpdate/contextId", Part::Conversation),
+    ("/statusUpdate/status/state", Part::Framing),
+    ("/statusUpdate/status/message", Part::Progress),
+    ("/statusUpdate/status/timestamp", Part::Time),
+    ("/kind", Part::Framing),
+    ("/taskId", Part::Id),
+    ("/contextId", Part::Conversation),
+    ("/artifact/artifactId", Part::Framing),
+    ("/artifact/parts", Part::PartialOutput),
+    ("/append", Part::Framing),
+    ("/status/state", Part::Framing),
+    ("/status/message", Part::Progress),
+    ("/status/timestamp", Part::Time),
+    ("/final", Part::Framing),
+];
+
+/// Where a worker of this protocol finds members of other protocols (B11).
+const META: &str = "/message/metadata/meta";
 
 /// This protocol's field map.
 pub struct A2aFieldMap;
 
 impl JobMessages for A2aContext {
     fn request_sent(&self, shown: TracedJob<'_>) -> MessageView {
-        let meta = TaskMeta::of(shown.job);
-        let message = meta.as_ref().map_or("{}", |meta| meta.message.get());
-        let body = ObjectWriter::new().raw("message", message).finish();
-        MessageView::from_json(ID, body, SEND)
+        let sent = TaskMeta::of(shown.job).map(|meta| meta.sent.get().to_owned());
+        MessageView::from_json(ID, sent.unwrap_or_default(), SEND)
     }
 
     fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
@@ -85,38 +140,67 @@ impl JobMessages for A2aContext {
             input: job.request.input.clone(),
             budget: job.assignment.map(|turn| turn.price),
             deadline: Some(job.request.deadline),
-            extras: None,
+            extras: fidelity::extras(job),
         };
         let message = worker_message(&wanted, &job.uuid.to_string(), &name);
-        Some(MessageView::from_json(ID, message, SEND))
+        Some(MessageView::from_json(ID, message, SEND).expand_field(META))
     }
 
     fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let result = shown.job.result.as_ref().filter(|result| result.content.is_some())?;
-        let state = if result.ok { "TASK_STATE_COMPLETED" } else { "TASK_STATE_FAILED" };
+        let state = if result.ok { TaskState::Completed } else { TaskState::Failed };
+        let status = ObjectWriter::new().text("state", state.name(Version::V1));
+        let own_parts = |parts| {
+            let id = translate::message_id(shown.job, 0);
+            Message::of_agent(id, parts).write(Version::V1)
+        };
+        let (status, artifacts) = match result.output.as_deref().map(content::form_of_output) {
+            Some(OutputForm::Message(parts)) => (status.raw("message", &own_parts(parts)), None),
+            Some(OutputForm::Artifacts(artifacts)) => {
+                let artifacts = artifacts.iter().map(|artifact| artifact.write(Version::V1));
+                (status, Some(write_array(artifacts)))
+            }
+            None => {
+                let text = result.text.clone().map(|text| own_parts(vec![MessagePart::text(text)]));
+                (status.maybe_raw("message", text.as_deref()), None)
+            }
+        };
         let body = ObjectWriter::new()
-            .raw("status", &ObjectWriter::new().text("state", state).finish())
-            .maybe_raw("artifacts", result.output.as_deref())
+            .raw("status", &status.finish())
+            .maybe_raw("artifacts", artifacts.as_deref())
             .finish();
-        Some(MessageView::from_json(ID, body, TASK))
+        Some(as_result(MessageView::from_json(ID, body, TASK), result.ok))
     }
 
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let job = shown.job;
         let meta = TaskMeta::of(job)?;
-        let (log, view) = (TaskLog::default(), TaskView::FULL);
+        let (log, view) = (TaskLog { entries: shown.log.to_vec() }, TaskView::FULL);
         let task = self.engine.with_world(|world| translate::task(world, job, &meta, &log, view));
-        Some(MessageView::from_json(ID, task.write(Version::V1), TASK))
+        let ok = job.result.as_ref().is_some_and(|result| result.ok);
+        let view = MessageView::from_json(ID, task.write(meta.version()), TASK);
+        Some(as_result(view, ok))
     }
 
-    fn progress_received(&self, job: &Job, update: &ProgressUpdate) -> Option<MessageView> {
-        let part = update.part.as_ref()?;
-        let artifact = content::artifact_of_part(&part.content, job.progress.parts.max(1));
-        Some(MessageView::from_json(ID, artifact.write(Version::V1), ARTIFACT))
+    /// Parts are artifact updates, everything else is a status.
+    fn progress_received(
+        &self,
+        shown: TracedJob<'_>,
+        logged: &LoggedReport,
+    ) -> Option<MessageView> {
+        let content = LogContent::Report(logged.report.update.clone());
+        let entry = LogEntry { at: logged.at, number: logged.report.number, content };
+        event_view(self, shown.job, &entry)
     }
 
-    fn question_received(&self, _: &Job, question: &Question) -> Option<MessageView> {
-        Some(question_member(ID, question))
+    fn question_received(&self, shown: TracedJob<'_>, _: &Question) -> Option<MessageView> {
+        let question = shown.job.question_count();
+        let step = LogContent::Step(Step::InputRequired { question });
+        let entry = shown.log.iter().find(|entry| entry.content == step)?;
+        let mut view = event_view(self, shown.job, entry)?;
+        let texts = view.fields.iter_mut().filter(|field| field.part == Part::Progress);
+        texts.for_each(|field| field.part = Part::Question);
+        Some(view)
     }
 
     fn find_job<'a>(&'a self, _: AgentId, id: &'a str) -> FindJobFuture<'a> {
@@ -125,19 +209,32 @@ impl JobMessages for A2aContext {
     }
 }
 
+/// The event of a task that an entry of its log is.
+fn event_view(context: &A2aContext, job: &Job, entry: &LogEntry) -> Option<MessageView> {
+    let meta = TaskMeta::of(job)?;
+    let part = job.progress.parts;
+    let events = |world: &_| task_log::events(world, job, &meta, entry, part);
+    let event = context.engine.with_world(events).into_iter().next()?;
+    Some(MessageView::from_json(ID, event.event.write(meta.version(), false), EVENT))
+}
+
+/// The message of a status is the output of a worker that answered with a message, and the reason
+/// of a failure. What a worker that failed had done before is no result.
+fn as_result(mut view: MessageView, ok: bool) -> MessageView {
+    for field in &mut view.fields {
+        field.part = match field.part {
+            Part::Reason if ok => Part::Output,
+            Part::Output if !ok => Part::PartialOutput,
+            part => part,
+        };
+    }
+    view
+}
+
 impl FieldMap for A2aFieldMap {
     fn extras(&self, job: &Job) -> Option<String> {
-        let meta = TaskMeta::of(job)?;
-        let message = translate::read_message(meta.message.get())?;
-        let strangers = message.metadata.as_deref().and_then(|metadata| {
-            let json = ijson::read(metadata.as_bytes()).ok()?;
-            let rest = ObjectWriter::copy_without(&json, &[extensions::HIRE]).finish();
-            (rest != "{}").then_some(rest)
-        });
-        let extras = ObjectWriter::new()
-            .text("messageId", &message.message_id)
-            .maybe_raw("metadata", strangers.as_deref());
-        Some(extras.finish())
+        let sent = TaskMeta::of(job)?.sent.get().to_owned();
+        MessageView::from_json(ID, sent, SEND).extras()
     }
 
     fn read_request(
@@ -146,15 +243,13 @@ impl FieldMap for A2aFieldMap {
         _: Timestamp,
     ) -> Result<(MessageView, NeutralRequest), String> {
         let json = ijson::read(bytes).map_err(|bad| bad.to_string())?;
-        // Either the parameters alone or the whole JSON-RPC request.
         let params = json.get("params").unwrap_or(&json);
-        let read = SendParams::read(params, Version::V1);
-        let read = read.map_err(|wrong| super::wire::error::A2aError::invalid(wrong).message)?;
+        let read = read_params(params)?;
         let hire = Hire::read(&read.message, read.metadata.as_deref());
         let hire = hire.map_err(|error| error.message)?;
-        let view = MessageView::from_json(ID, params.raw().to_owned(), SEND);
+        let view = sent(&json);
         let wanted = NeutralRequest {
-            skill: hire.skill.unwrap_or_else(|| "message".to_owned()),
+            skill: hire.skill.unwrap_or_else(|| MESSAGE_SKILL.to_owned()),
             input: content::input_of(&read.message.parts),
             budget: Some(hire.budget.unwrap_or_default()),
             deadline: hire.deadline,
@@ -165,8 +260,28 @@ impl FieldMap for A2aFieldMap {
 
     fn write_request(&self, wanted: &NeutralRequest, _: Timestamp) -> MessageView {
         let id = Uuid::nil().to_string();
-        MessageView::from_json(ID, worker_message(wanted, &id, "(generated by the hub)"), SEND)
+        let message = worker_message(wanted, &id, "(generated by the hub)");
+        MessageView::from_json(ID, message, SEND).expand_field(META)
     }
+}
+
+/// The parameters of a send in either version; what is wrong with them in 1.0 if in both.
+fn read_params(params: &Json<'_>) -> Result<SendParams, String> {
+    let new = SendParams::read(params, Version::V1);
+    let read = new.or_else(|wrong| SendParams::read(params, Version::V03).map_err(|_| wrong));
+    read.map_err(|wrong| error::A2aError::invalid(wrong).message)
+}
+
+/// The parameters as sent, alone or in a JSON-RPC request.
+fn sent(json: &Json<'_>) -> MessageView {
+    let Some(params) = json.get("params") else {
+        return MessageView::from_json(ID, json.raw().to_owned(), SEND);
+    };
+    let inside = read_fields(params.raw(), "", SEND).into_iter();
+    let inside = inside.map(|field| Field { name: format!("/params{}", field.name), ..field });
+    let around = read_fields(json.raw(), "", RPC).into_iter();
+    let fields = around.filter(|field| field.name != "/params").chain(inside).collect();
+    MessageView { protocol: ID, payload: json.raw().to_owned(), fields }
 }
 
 /// The parameters that an agent with a server of this protocol gets.
@@ -197,7 +312,7 @@ fn worker_message(wanted: &NeutralRequest, job: &str, requester: &str) -> String
 }
 
 /// The text of `{"text":…}`.
-fn only_text(json: &ijson::Json<'_>) -> Option<String> {
+fn only_text(json: &Json<'_>) -> Option<String> {
     let ijson::JsonValue::Object(members) = json.value() else { return None };
     match &members[..] {
         [(name, value)] if name == "text" => match value.value() {

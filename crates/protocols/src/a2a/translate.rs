@@ -19,17 +19,20 @@ use super::task_log::TaskLog;
 use super::wire::content::{self, OutputForm};
 use super::wire::error::A2aError;
 use super::wire::message::{Message, Part};
+use super::wire::params::SendParams;
 use super::wire::task::{Artifact, Task, TaskState, TaskStatus};
 use super::wire::{Version, reader};
 use super::{ID, extensions};
 use crate::kit::ijson::{self, JsonValue};
 use crate::kit::object::ObjectWriter;
-use crate::kit::rfc3339;
+use crate::kit::{raw_json, rfc3339};
 
 /// Budgets and prices have six decimals.
 const PRICE_STEP: PriceStep = PriceStep { decimals: 6, minimum: Credits::ZERO };
 /// How long a worker may give no sign of life, unless the operator sets it.
 pub const LEASE: Millis = Millis::hours(1);
+/// The skill of agents that talk, which a message without a skill means.
+pub const MESSAGE_SKILL: &str = "message";
 /// The most messages of a history that are returned if the client names no number (R38).
 const HISTORY_MAX: usize = 100;
 
@@ -110,8 +113,11 @@ fn skill_id(message: &Message) -> Option<String> {
 pub struct TaskMeta {
     #[serde(rename = "contextId")]
     pub context_id: String,
-    /// The message that opened the task, as version 1.0 writes it.
-    pub message: Box<serde_json::value::RawValue>,
+    /// The parameters of the send that opened the task, as they came, without secrets.
+    pub sent: Box<serde_json::value::RawValue>,
+    /// Whether they came in 0.3.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub old: bool,
     /// The agent it was sent to; none for the hub itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<u64>,
@@ -129,8 +135,18 @@ impl TaskMeta {
         serde_json::from_str(&job.request.meta).ok()
     }
 
-    fn message(&self) -> Option<Message> {
-        read_message(self.message.get())
+    /// The version in which the task was opened.
+    pub fn version(&self) -> Version {
+        if self.old { Version::V03 } else { Version::V1 }
+    }
+
+    /// The message that opened the task.
+    pub fn message(&self, job: &Job) -> Option<Message> {
+        let mut wrong = Vec::new();
+        let json = ijson::read(self.sent.get().as_bytes()).ok()?;
+        let message = Message::read(json.get("message")?, "message", self.version(), &mut wrong);
+        let (context_id, task_id) = (Some(self.context_id.clone()), Some(job.uuid.to_string()));
+        wrong.is_empty().then_some(Message { context_id, task_id, ..message })
     }
 }
 
@@ -146,14 +162,14 @@ pub fn read_message(text: &str) -> Option<Message> {
 pub struct NewTask<'a> {
     pub id: Uuid,
     pub requester: AgentId,
-    pub message: &'a Message,
+    pub params: &'a SendParams,
+    pub version: Version,
     pub context_id: &'a str,
     /// The agent it is for; `None` lets the hub choose.
     pub agent: Option<AgentId>,
     pub skill: String,
     pub hire: &'a Hire,
     pub selection: Selection,
-    pub modes: Vec<String>,
     pub deadline: Timestamp,
     pub lease: Millis,
     pub unfit_agents: Vec<rialto_core::command::UnfitAgent>,
@@ -162,29 +178,25 @@ pub struct NewTask<'a> {
 /// The order that opens a task.
 pub fn open_task(task: NewTask<'_>) -> OpenJob {
     let id = task.id.to_string();
-    let with_ids = Message {
-        context_id: Some(task.context_id.to_owned()),
-        task_id: Some(id.clone()),
-        ..task.message.clone()
-    };
-    let text = with_ids.write(Version::V1);
+    let sent = task.params.without_secrets();
     let meta = TaskMeta {
         context_id: task.context_id.to_owned(),
-        message: crate::kit::raw_json::verbatim(&text),
+        sent: raw_json::verbatim(&sent),
+        old: task.version == Version::V03,
         agent: task.agent.map(|agent| agent.0),
-        modes: task.modes,
+        modes: task.params.configuration.accepted_output_modes.clone(),
     };
     let by_hub = task.agent.is_none();
     let queues = task.hire.queue.unwrap_or(true);
     OpenJob {
         uuid: task.id,
         origin: ID,
-        content: Digest::of(&[text.as_bytes()]),
+        content: Digest::of(&[sent.as_bytes()]),
         foreign_id: id,
         requester: Requester::Agent(task.requester),
         skill: task.skill,
         alternative_skills: Vec::new(),
-        input: content::input_of(&task.message.parts),
+        input: content::input_of(&task.params.message.parts),
         budget: task.hire.budget.unwrap_or_default(),
         price_step: PRICE_STEP,
         selection: task.selection,
@@ -335,7 +347,7 @@ pub fn task(world: &World, job: &Job, meta: &TaskMeta, log: &TaskLog, view: Task
         timestamp: Some(status_time(job)),
     };
     let mut history = told.history;
-    if let Some(first) = meta.message() {
+    if let Some(first) = meta.message(job) {
         history.insert(0, first);
     }
     let kept =

@@ -1,10 +1,10 @@
 //! The field map: which members of this protocol's envelopes carry which part of a job.
 
 use rialto_core::id::{AgentId, NoticeId};
-use rialto_core::job::progress::ProgressUpdate;
 use rialto_core::job::{Cause, Job};
 use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::time::{Millis, Timestamp};
+use rialto_engine::run::LoggedReport;
 use uuid::Uuid;
 
 use super::AgoraContext;
@@ -103,8 +103,12 @@ impl JobMessages for AgoraContext {
     }
 
     /// Only a part has a message: a RESULT that is not the last (R42).
-    fn progress_received(&self, job: &Job, update: &ProgressUpdate) -> Option<MessageView> {
-        let payload = part_payload(job, update.part.as_ref()?);
+    fn progress_received(
+        &self,
+        shown: TracedJob<'_>,
+        logged: &LoggedReport,
+    ) -> Option<MessageView> {
+        let payload = part_payload(shown.job, logged.report.update.part.as_ref()?);
         let kind = MessageType::Result.as_str();
         let said = ObjectWriter::new().text("type", kind).raw("payload", &payload).finish();
         Some(MessageView::from_json(ID, said, PARTIAL))

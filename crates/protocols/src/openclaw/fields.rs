@@ -93,7 +93,7 @@ impl JobMessages for OpenclawContext {
         Some(MessageView::from_json(ID, body, RESULT))
     }
 
-    fn question_received(&self, _: &Job, question: &Question) -> Option<MessageView> {
+    fn question_received(&self, _: TracedJob<'_>, question: &Question) -> Option<MessageView> {
         Some(question_member(ID, question))
     }
 

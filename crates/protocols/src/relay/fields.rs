@@ -134,8 +134,8 @@ impl JobMessages for RelayContext {
         Some(as_result(MessageView::from_json(ID, received, TOLD), ok))
     }
 
-    fn question_received(&self, job: &Job, question: &Question) -> Option<MessageView> {
-        let translate::Conversation { id, .. } = translate::conversation(job);
+    fn question_received(&self, shown: TracedJob<'_>, question: &Question) -> Option<MessageView> {
+        let translate::Conversation { id, .. } = translate::conversation(shown.job);
         let envelope = ObjectWriter::new()
             .text("original_text", &question.text)
             .text("conversation_id", &id)

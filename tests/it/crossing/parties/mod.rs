@@ -1,5 +1,6 @@
 //! How each protocol's agents hire and are hired: one file per protocol.
 
+mod a2a;
 mod agora;
 mod called;
 mod clara;
@@ -10,8 +11,14 @@ mod relay;
 use super::party::Protocol;
 
 /// All protocols of the matrix.
-pub const ALL: &[&dyn Protocol] =
-    &[&registry::Registry, &relay::Relay, &openclaw::Openclaw, &clara::Clara, &agora::Agora];
+pub const ALL: &[&dyn Protocol] = &[
+    &registry::Registry,
+    &relay::Relay,
+    &openclaw::Openclaw,
+    &clara::Clara,
+    &agora::Agora,
+    &a2a::A2a,
+];
 
 /// Parties whose workers are reached in another way.
 pub const OTHER_WORKERS: &[&dyn Protocol] = &[&called::Called];

@@ -19,7 +19,9 @@ use super::{Answer, Call, SendResult, Sent, push, search, tasks};
 use crate::a2a::errors::{self, Declined};
 use crate::a2a::extensions;
 use crate::a2a::task_stream::StreamStart;
-use crate::a2a::translate::{self, Hire, LEASE, NewTask, TaskMeta, TaskView, price_text};
+use crate::a2a::translate::{
+    self, Hire, LEASE, MESSAGE_SKILL, NewTask, TaskMeta, TaskView, price_text,
+};
 use crate::a2a::wire::Version;
 use crate::a2a::wire::content::{self, OutputForm};
 use crate::a2a::wire::error::{A2aError, Reason};
@@ -35,8 +37,6 @@ use crate::kit::object::{ObjectWriter, string_array};
 const KEY_MAX: usize = 256;
 /// How long agents make offers before the lowest one wins.
 const AUCTION_TIME: Millis = Millis::seconds(5);
-/// The skill of agents that talk, which a message without a skill means.
-const MESSAGE_SKILL: &str = "message";
 
 /// SendMessage and SendStreamingMessage.
 pub async fn send(
@@ -163,13 +163,13 @@ impl Send<'_> {
         let task = translate::open_task(NewTask {
             id,
             requester: self.call.client.agent,
-            message: &self.params.message,
+            params: &self.params,
+            version: self.call.binding.version(),
             context_id: &context_id,
             agent,
             skill: skill.clone(),
             hire: &self.hire,
             selection,
-            modes: self.configuration().accepted_output_modes.clone(),
             deadline: self.hire.deadline.unwrap_or(engine.now().plus(ttl)),
             lease: context.settings.lease_or(LEASE),
             unfit_agents,

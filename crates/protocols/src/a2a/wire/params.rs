@@ -6,7 +6,7 @@ use super::Version;
 use super::message::{Message, Role};
 use super::reader::{Reader, Violation, Violations, parse_integer, parse_time};
 use super::task::TaskState;
-use crate::kit::ijson::{Json, JsonValue};
+use crate::kit::ijson::{self, Json, JsonValue};
 use crate::kit::object::ObjectWriter;
 use crate::kit::query::Query;
 
@@ -21,6 +21,8 @@ pub struct SendParams {
     /// A JSON object as text.
     pub metadata: Option<String>,
     pub tenant: Option<String>,
+    /// All of this as it came: JSON text.
+    pub raw: String,
 }
 
 /// How the result of a send is wanted.
@@ -104,6 +106,7 @@ impl SendParams {
                 configuration: SendConfiguration::default(),
                 metadata: None,
                 tenant: None,
+                raw: json.raw().to_owned(),
             };
             let Some(r) = Reader::new(json, "", wrong) else { return params };
             match r.get("message") {
@@ -126,6 +129,34 @@ impl SendParams {
             params.tenant = r.text("tenant", wrong);
             params
         })
+    }
+
+    /// The parameters as they came, but of a push configuration only its id and URL: its secrets are
+    /// stored sealed, elsewhere.
+    pub fn without_secrets(&self) -> String {
+        const PUSH: [&str; 4] = [
+            "taskPushNotificationConfig",
+            "task_push_notification_config",
+            "pushNotificationConfig",
+            "push_notification_config",
+        ];
+        let Ok(json) = ijson::read(self.raw.as_bytes()) else { return self.raw.clone() };
+        let configuration = json.get("configuration");
+        let given = |name: &&&str| configuration.is_some_and(|all| all.get(name).is_some());
+        let (Some(configuration), Some(name)) = (configuration, PUSH.iter().find(given)) else {
+            return self.raw.clone();
+        };
+        let push = self.configuration.push.as_ref();
+        let public = push.map(|push| {
+            let id = push.id.as_deref();
+            ObjectWriter::new().maybe_text("id", id).text("url", &push.url).finish()
+        });
+        let configuration = ObjectWriter::copy_without(configuration, &PUSH)
+            .maybe_raw(name, public.as_deref())
+            .finish();
+        ObjectWriter::copy_without(&json, &["configuration"])
+            .raw("configuration", &configuration)
+            .finish()
     }
 }
 

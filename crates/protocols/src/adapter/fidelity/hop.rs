@@ -87,12 +87,12 @@ pub fn hops(context: &HubContext, shown: TracedJob<'_>) -> Vec<Hop> {
         Hop { kind, from, to, at, sent: Some(sent), received }
     };
     let progress = shown.report.map(|logged| {
-        let update = &logged.report.update;
-        let received = requester.progress_received(job, update);
-        to_requester(HopKind::Progress, logged.at, report_sent(home, update), received)
+        let received = requester.progress_received(shown, logged);
+        let sent = report_sent(home, &logged.report.update);
+        to_requester(HopKind::Progress, logged.at, sent, received)
     });
     let question = job.questions.last().map(|question| {
-        let received = requester.question_received(job, question);
+        let received = requester.question_received(shown, question);
         to_requester(HopKind::Question, question.asked_at, question_sent(home, question), received)
     });
     let result = job.ended_at.and_then(|at| {

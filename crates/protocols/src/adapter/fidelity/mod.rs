@@ -18,13 +18,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use rialto_core::id::AgentId;
-use rialto_core::job::progress::ProgressUpdate;
 use rialto_core::job::{Job, Question};
 use rialto_core::money::Credits;
 use rialto_core::notice::Notice;
 use rialto_core::time::Timestamp;
 use rialto_engine::Failure;
-use rialto_engine::run::LoggedReport;
+use rialto_engine::run::{LogEntry, LoggedReport};
 
 pub use convert::{Conversion, convert};
 pub use find_job::find_job;
@@ -45,6 +44,8 @@ pub struct TracedJob<'v> {
     pub end: Option<&'v Notice>,
     /// The worker's newest report before the result.
     pub report: Option<&'v LoggedReport>,
+    /// The whole log, if the requester follows it.
+    pub log: &'v [LogEntry],
 }
 
 /// The future of a job lookup.
@@ -67,13 +68,13 @@ pub trait JobMessages: Send + Sync {
 
     /// The worker's newest report as its requester receives it; `None` where this protocol has no
     /// message for it. Every party sees reports in `GET /v1/jobs/{id}`.
-    fn progress_received(&self, _: &Job, _: &ProgressUpdate) -> Option<MessageView> {
+    fn progress_received(&self, _: TracedJob<'_>, _: &LoggedReport) -> Option<MessageView> {
         None
     }
 
-    /// The worker's question as its requester receives it; `None` where this protocol has no message
+    /// The worker's newest question as its requester receives it; `None` where this protocol has no message
     /// for it.
-    fn question_received(&self, _: &Job, _: &Question) -> Option<MessageView> {
+    fn question_received(&self, _: TracedJob<'_>, _: &Question) -> Option<MessageView> {
         None
     }
 

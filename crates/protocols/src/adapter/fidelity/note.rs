@@ -106,8 +106,9 @@ fn find_matching_field(field: &Field, target: &MessageView) -> Option<usize> {
 /// Whether another field of the same part carries the same value.
 fn is_same(field: &Field, other: &Field) -> bool {
     match field.part {
-        // Two undefined members with equal values may be unrelated, so the name must match too.
-        Part::Extra => {
+        // Two undefined members with equal values may be unrelated, so the name must match too. What
+        // messages say about themselves is often a small number or a flag.
+        Part::Extra | Part::Framing => {
             let other_name = last_segment(&other.name);
             field.value == other.value
                 && (other_name == last_segment(&field.name) || other_name == field.name)

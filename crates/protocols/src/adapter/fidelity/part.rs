@@ -21,6 +21,8 @@ pub enum Part {
     Turn,
     /// How a worker is to be chosen.
     Strategy,
+    /// Whether the job may wait for a worker that is away.
+    Queueing,
     Culture,
     /// What identifies a repeat of the same request.
     IdempotencyKey,
@@ -66,6 +68,7 @@ impl Part {
             Self::Conversation => "conversation",
             Self::Turn => "turn",
             Self::Strategy => "strategy",
+            Self::Queueing => "queueing",
             Self::Culture => "culture",
             Self::IdempotencyKey => "repeat",
             Self::Outcome => "outcome",
@@ -121,6 +124,7 @@ impl Part {
                 "stored with the job and returned with the result"
             }
             Self::Deadline => "the hub enforces it",
+            Self::Queueing => "the hub has decided by it",
             Self::IdempotencyKey => "idempotency is handled by the hub",
             Self::Signature => "verified by the hub, which keeps the signed message as evidence",
             Self::Time => "each message has its own time",

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use rialto_core::id::AgentId;
+use rialto_core::id::{AgentId, NoticeId};
 use rialto_core::job::{Job, Requester, State};
 use rialto_core::money::Credits;
 use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::world::World;
 use rialto_engine::Failure;
+use rialto_engine::run::LogEntry;
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
@@ -23,6 +24,8 @@ use crate::kit::raw_json::{self, Number};
 
 /// How far back in an inbox a notice of the job is searched for.
 const LOOK_BACK: u64 = 256;
+/// Entries of a log that are read at once.
+const LOG_PAGE: usize = 256;
 /// The minimum number of decimals of an amount.
 const DECIMALS_MIN: usize = 2;
 
@@ -96,7 +99,9 @@ pub async fn trace(context: &HubContext, job: &Job, eyes: Viewer) -> Result<Trac
     let (start, end) = (start(context, job).await?, end(context, job).await?);
     let reports = context.engine.reports_of(job.progress.newest, 1).await?;
     let report = reports.rows.first();
-    let hops = hops(context, TracedJob { job, start: start.as_ref(), end: end.as_ref(), report });
+    let log = log(context, job).await?;
+    let (start, end, log) = (start.as_ref(), end.as_ref(), log.as_slice());
+    let hops = hops(context, TracedJob { job, start, end, report, log });
     let signed = field_map_of(job.request.origin).and_then(|map| map.evidence(job));
     let hops = hops.into_iter().map(|hop| HopView::of(hop, eyes, signed.is_some())).collect();
     let signed = signed.filter(|_| eyes != Viewer::Operator);
@@ -126,6 +131,19 @@ pub async fn trace(context: &HubContext, job: &Job, eyes: Viewer) -> Result<Trac
         hops,
         evidence: evidence.into_iter().collect(),
     })
+}
+
+/// The log, oldest first, if the requester follows it.
+async fn log(context: &HubContext, job: &Job) -> Result<Vec<LogEntry>, Failure> {
+    let mut entries = Vec::new();
+    let mut from = job.progress.newest.filter(|_| job.policy.requester.follows_log);
+    while let Some(notice) = from {
+        let page = context.engine.log_of(Some(notice), LOG_PAGE).await?;
+        from = page.next.map(NoticeId);
+        entries.extend(page.rows);
+    }
+    entries.reverse();
+    Ok(entries)
 }
 
 /// The notice in the worker's inbox that starts the job, if it is recent enough.
