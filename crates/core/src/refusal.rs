@@ -139,10 +139,10 @@ pub enum Refusal {
         budget: MemoryBudget,
     },
     #[error(
-        "the requester cannot answer: it is not registered, or its protocol has no way to; finish without \
-         an answer, or report a failure"
+        "the worker waits until the requester has signed in elsewhere; the hub takes no answer and no \
+         credential"
     )]
-    RequesterCannotAnswer,
+    AnsweredElsewhere,
     #[error("one job may have at most {max} of these, and limited content; report the result")]
     TooManyReports { max: u32 },
 }
@@ -224,7 +224,7 @@ impl Refusal {
             | Self::DeadlineTooSoon
             | Self::WrongState { .. }
             | Self::OtherAssignment { .. }
-            | Self::RequesterCannotAnswer
+            | Self::AnsweredElsewhere
             | Self::TooManyReports { .. }
             | Self::OfferExpired
             | Self::OfferNotRead

@@ -134,12 +134,38 @@ async fn parts_of_a_worker_of_another_protocol_are_partial_results_signed_for_it
     let note = &hop.expect("a hop")["notes"][0];
     let expected = (json!("/fraction"), json!("dropped"), json!("agora has no field for it"));
     assert_eq!((note["field"].clone(), note["fate"].clone(), note["why"].clone()), expected);
-    // A key that only signs cannot answer, so its worker may not ask.
-    let path = format!("/v1/jobs/{job}/ask");
-    let refused = hub.post(&path, Some(&worker.key), &json!({"text": "which?"})).await;
-    assert_eq!(refused.status, 409, "{}", refused.text);
     hub.report(worker, job, "SUCCESS", "0").await.expect(200);
     assert_eq!(kinds(&hub.letters(alice_reads).await), ["RESULT", "RESULT", "RESULT"]);
+}
+
+#[tokio::test]
+async fn a_question_to_a_requester_that_only_signs_is_an_error_at_once_and_no_failure() {
+    let bridge = Bridge::build("0.50", None).await;
+    let Bridge { hub, alice, alice_reads, worker, alias } = &bridge;
+    let request = alice.request(SUMMARIZE, json!({"budget": {"max": 2}}));
+    hub.tell_to(&alias.did(), &request).await.expect(202);
+    let offer = hub.newest(alice_reads).await;
+    hub.told(&alice.accept_id(offer["id"].as_str().expect("an id"))).await;
+    let job = bridge.work().await[0]["job_id"].as_str().expect("an id").to_owned();
+    let path = format!("/v1/jobs/{job}/ask");
+    let asked = hub.post(&path, Some(&worker.key), &json!({"text": "Which city?"})).await;
+    assert_eq!(asked.expect(200).str("/state"), "failed");
+    let error = hub.newest(alice_reads).await;
+    bridge.assert_held(&error).await;
+    assert_eq!(error["type"], "ERROR");
+    assert_eq!(error["payload"]["request_id"], request.id);
+    assert_eq!(
+        (&error["payload"]["code"], &error["payload"]["retryable"]),
+        (&json!(400), &json!(false))
+    );
+    assert_eq!(error["payload"]["message"], "Which city?");
+    assert_eq!(hub.state_of(alice_reads, &request.id).await, "FAILED");
+    assert_eq!(hub.account(alice).await, credits("10", "0"));
+    assert_eq!(hub.standing_of(&alias.did()).failures, 0);
+    // The worker is told that the job is no longer its own.
+    let known = format!("/v1/work?known={job}.1");
+    let work = hub.get(&known, Some(&worker.key)).await.expect(200);
+    assert_eq!(work.at("/gone"), json!([job]));
 }
 
 #[tokio::test]

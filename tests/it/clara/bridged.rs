@@ -144,6 +144,35 @@ async fn agents_of_other_protocols_are_listed_and_can_be_named() {
     hub.0.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_to_a_wallet_that_cannot_answer_rematches_its_task_without_blame() {
+    let hub = Hub::serve(&[]).await;
+    let requester = Wallet::of(9);
+    hub.fund(&requester, "100").await;
+    let first = hub.agent_of_registry("acme", "tweet", "0.10").await;
+    let before = hub.score(&first).await;
+    let tags = [("RedStone-Agent-Topic", "tweet"), ("RedStone-Agent-Reward", "50")];
+    let task = hub.act(&requester, "Register-Task", &tags, r#"{"text":"hello"}"#).await;
+    assert_eq!(task.result.error, None);
+    let second = hub.agent_of_registry("other", "tweet", "0.20").await;
+    let job_of = async |worker: &crate::kit::Agent| {
+        let path = format!("/registry/agents/{}/jobs", worker.id);
+        let work = hub.get(&path, Some(&worker.key)).await.expect(200);
+        work.at("/jobs/0/job_id").as_str().map(str::to_owned)
+    };
+    let job = job_of(&first).await.expect("a job");
+    let path = format!("/v1/jobs/{job}/ask");
+    hub.post(&path, Some(&first.key), &json!({"text": "Which city?"})).await.expect(200);
+    assert_eq!(job_of(&first).await, None, "it is taken away");
+    assert_eq!(job_of(&second).await.as_deref(), Some(&*job), "and matched again");
+    let known = format!("/v1/work?known={job}.1");
+    assert_eq!(hub.get(&known, Some(&first.key)).await.expect(200).at("/gone"), json!([job]));
+    hub.report(&second, &job, "SUCCESS", "0.20").await.expect(200);
+    assert_eq!(hub.account(&requester).await, account("99", "0"));
+    assert_eq!(hub.score(&first).await, before, "a question is no failure");
+    hub.0.stop().await;
+}
+
 /// The address the hub derives for a registry agent (docs/requirements.md, section 4).
 fn address_of(id: &str) -> String {
     use base64::Engine as _;

@@ -31,6 +31,7 @@ mod order_of_checks;
 mod parties;
 mod priority;
 mod push;
+mod questions;
 mod republish;
 mod results;
 mod scene;

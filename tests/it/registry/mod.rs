@@ -27,6 +27,7 @@ mod owner_names;
 mod owners;
 mod picking;
 mod polling;
+mod questions;
 mod ranking;
 mod refusals;
 mod register;

@@ -131,7 +131,7 @@ table!(
         Refusal::DeadlineTooSoon => "DeadlineTooSoon",
         Refusal::WrongState { .. } => "WrongState",
         Refusal::OtherAssignment { .. } => "OtherTurn",
-        Refusal::RequesterCannotAnswer => "RequesterCannotAnswer",
+        Refusal::AnsweredElsewhere => "AnsweredElsewhere",
         Refusal::TooManyReports { .. } => "TooManyReports",
         Refusal::OfferExpired => "OfferExpired",
         Refusal::OfferNotRead => "UnreadOffer",

@@ -46,7 +46,9 @@ pub fn finish(
             });
         }
     }
-    if matches!(state, State::Expired | State::Cancelled) {
+    // These ends are news to the worker.
+    let is_ended_by_hub = report.cause == Some(Cause::NoAnswer);
+    if is_ended_by_hub || matches!(state, State::Expired | State::Cancelled) {
         notify_workers(draft, &job);
     }
     notify_requester(draft, &job);

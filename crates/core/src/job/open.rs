@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::readiness::Readiness;
 use super::{
     Acceptance, AgreedPrice, Assignment, Candidates, Job, Links, Payment, Progress, Request,
-    Requester, Selection, State, acceptance, grace_period, offer, readiness, select,
+    Requester, Selection, State, acceptance, grace_period, offer, question, readiness, select,
 };
 use crate::agent::{market_totals, suspension};
 use crate::alias::{ClaimTarget, Digest, claim};
@@ -282,6 +282,10 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     let position = draft.inbox(chosen.agent).head;
     if let Some(turn) = &mut job.assignment {
         turn.inbox_position = Some(position);
+    }
+    // What the requester sent before there was this worker.
+    for (number, _) in job.plain_messages() {
+        question::notify_message(draft, job, chosen.agent, number);
     }
 }
 

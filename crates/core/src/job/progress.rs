@@ -135,6 +135,11 @@ pub struct ResultPart {
 }
 
 impl ProgressUpdate {
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// The size of its content.
     pub fn content_bytes(&self) -> usize {
         self.text.as_ref().map_or(0, String::len)
@@ -142,7 +147,8 @@ impl ProgressUpdate {
     }
 }
 
-/// The worker reports progress. That is a sign of life, so its lease begins anew.
+/// The worker reports progress. That is a sign of life, so its lease begins anew. A report without
+/// content is only that, and no entry of the log.
 pub fn report(draft: &mut Draft<'_>, order: ReportProgress) -> Result<Answer, Refusal> {
     let mut job = work::find_assigned_job(draft, &order.job, order.by)?;
     work::ensure_epoch(&job, order.epoch)?;
@@ -150,7 +156,11 @@ pub fn report(draft: &mut Draft<'_>, order: ReportProgress) -> Result<Answer, Re
     message::knows_work(draft, order.by);
     begin(draft, &mut job);
     renew_lease(draft, &mut job);
-    add_to_log(draft, &mut job, order.update)?;
+    if order.update.is_empty() {
+        draft.add_event(Event::JobProgressed { job: job.id });
+    } else {
+        add_to_log(draft, &mut job, order.update)?;
+    }
     Ok(work::put(draft, job))
 }
 

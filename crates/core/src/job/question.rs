@@ -45,6 +45,9 @@ pub struct Question {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequesterMessage {
     pub at: Timestamp,
+    /// The number of the question that it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<u32>,
     /// How many entries the log of the job had before it.
     pub after: u32,
     /// JSON text, in the format of the requester's protocol.
@@ -76,6 +79,16 @@ impl Job {
         (1..).zip(&self.questions).filter(|(_, question)| question.epoch == self.epoch)
     }
 
+    /// The requester's messages that answer no question, with their numbers, counted from 1.
+    pub fn plain_messages(&self) -> impl Iterator<Item = (u32, &RequesterMessage)> {
+        (1..).zip(&self.messages).filter(|(_, message)| message.answers.is_none())
+    }
+
+    /// The message that answered a question, if the answer came as a message.
+    pub fn message_that_answers(&self, question: u32) -> Option<&RequesterMessage> {
+        self.messages.iter().find(|message| message.answers == Some(question))
+    }
+
     /// The number of questions asked so far, which is the number of the newest.
     pub fn question_count(&self) -> u32 {
         u32::try_from(self.questions.len()).unwrap_or(u32::MAX)
@@ -94,17 +107,20 @@ pub fn ask(draft: &mut Draft<'_>, order: AskQuestion, signs_in: bool) -> Result<
     let mut job = work::find_assigned_job(draft, &order.job, order.by)?;
     work::ensure_epoch(&job, order.epoch)?;
     work::ensure_at_work(&job)?;
-    let Some(requester) = answering_agent(draft, &job) else {
-        return Err(Refusal::RequesterCannotAnswer);
-    };
     let AskQuestion { text, schema, .. } = order;
+    let Some(requester) = answering_agent(draft, &job) else {
+        return end_without_answer(draft, job, &text);
+    };
     let (epoch, asked_at) = (job.epoch, draft.now);
     let (answer, answered_at) = (None, None);
     job.questions.push(Question { epoch, text, schema, asked_at, answer, answered_at, signs_in });
     ensure_within_limits(draft, &job)?;
     message::knows_work(draft, order.by);
     progress::begin(draft, &mut job);
-    let until = draft.now.plus(draft.world.rules.answer_timeout).min(job.request.deadline);
+    // A sign-in awaits no answer: only the deadline ends the wait.
+    let answered_by = draft.now.plus(draft.world.rules.answer_timeout);
+    let deadline = job.request.deadline;
+    let until = if signs_in { deadline } else { answered_by.min(deadline) };
     job.state = State::InputRequired { until };
     // A requester that waits for the end is answered that it has to act first.
     job.pending = true;
@@ -127,6 +143,19 @@ fn answering_agent(draft: &Draft<'_>, job: &Job) -> Option<AgentId> {
     Some(agent).filter(|_| has_key && is_active)
 }
 
+/// The requester has no way to answer, so the job ends at once, or goes to another worker. That is
+/// not the worker's failure.
+fn end_without_answer(draft: &mut Draft<'_>, job: Job, question: &str) -> Result<Answer, Refusal> {
+    if let Some(worker) = job.worker() {
+        message::knows_work(draft, worker);
+    }
+    if job.policy.reassignment.when_failed {
+        return work::reassign_after_question(draft, job, question);
+    }
+    let text = Some(question.to_owned());
+    end::fail(draft, job, State::Failed, Cause::NoAnswer, text)
+}
+
 fn ensure_within_limits(draft: &Draft<'_>, job: &Job) -> Result<(), Refusal> {
     let ProgressLimits { questions: max, question_bytes, .. } = draft.world.rules.progress;
     let is_within = job.question_count() <= max && job.dialogue_bytes() <= question_bytes;
@@ -144,6 +173,9 @@ pub fn answer(draft: &mut Draft<'_>, order: AnswerQuestion) -> Result<Answer, Re
         return Ok(Answer::Job { job: Arc::new(job), repeated: true });
     }
     let is_open = job.open_question().is_some_and(|(open, _)| open == number);
+    if is_open && asked.is_some_and(|(_, question)| question.signs_in) {
+        return Err(Refusal::AnsweredElsewhere);
+    }
     let (Some(question), true) = (job.questions.last_mut(), is_open) else {
         return Err(Refusal::WrongState { state: job.state });
     };
@@ -170,32 +202,43 @@ pub fn send_to_worker(draft: &mut Draft<'_>, order: SendToWorker) -> Result<Answ
     }
     let SendToWorker { body, input, by, .. } = order;
     let (at, after) = (draft.now, job.progress.reports);
-    job.messages.push(RequesterMessage { at, after, body, input: input.clone() });
+    let open = job.open_question().filter(|(_, question)| !question.signs_in);
+    let answers = open.map(|(number, _)| number);
+    job.messages.push(RequesterMessage { at, answers, after, body, input: input.clone() });
     if job.messages.len() > MESSAGES_MAX {
         return Err(Refusal::TooManyReports { max: MESSAGES_MAX as u32 });
     }
     ensure_within_limits(draft, &job)?;
-    let answers = job.open_question().filter(|(_, question)| !question.signs_in);
-    if let Some((number, _)) = answers {
+    if answers.is_some() {
         let wanted = JobRef::Id(job.id);
         draft.put_job(job);
-        return answer(draft, AnswerQuestion { job: wanted, by, question: Some(number), input });
+        return answer(draft, AnswerQuestion { job: wanted, by, question: answers, input });
     }
     if let Some(worker) = job.active_worker() {
         if message::is_inbox_full(draft, worker) {
             return Err(Refusal::InboxFull);
         }
         let number = u32::try_from(job.messages.len()).unwrap_or(u32::MAX);
-        let url = draft.agent(worker).and_then(|agent| agent.delivery_url());
-        let news = NoticeKind::RequesterMessage { job: job.id, epoch: job.epoch, number };
-        draft.notify(Some(worker), news, url);
+        notify_message(draft, &job, worker, number);
     }
     Ok(work::put(draft, job))
 }
 
+/// Tells a worker of a message of the requester, by its number.
+pub fn notify_message(draft: &mut Draft<'_>, job: &Job, worker: AgentId, number: u32) {
+    let url = draft.agent(worker).and_then(|agent| agent.delivery_url());
+    let news = NoticeKind::RequesterMessage { job: job.id, epoch: job.epoch, number };
+    draft.notify(Some(worker), news, url);
+}
+
 /// The requester did not answer in time. The job expires; that is not the worker's failure.
 pub fn expire(draft: &mut Draft<'_>, job: Job) -> Result<Answer, Refusal> {
-    let asked = job.open_question().map(|(_, question)| question.text.as_str());
-    let text = format!("the requester did not answer in time: {}", asked.unwrap_or_default());
+    let text = match job.open_question() {
+        Some((_, question)) if question.signs_in => {
+            format!("the requester did not sign in in time: {}", question.text)
+        }
+        Some((_, question)) => format!("the requester did not answer in time: {}", question.text),
+        None => "the requester did not answer in time".to_owned(),
+    };
     end::fail(draft, job, State::Expired, Cause::NoAnswer, Some(text))
 }

@@ -312,18 +312,30 @@ pub fn fail_assignment(
     mut job: Job,
     cause: Cause,
 ) -> Result<Answer, Refusal> {
-    end::record_outcome(draft, &job, false, Some(cause), Credits::ZERO);
-    if let Some(worker) = job.worker() {
-        job.candidates.declined.push(worker);
-        if cause == Cause::TimedOut {
-            draft.notify(
-                Some(worker),
-                NoticeKind::Unassigned { job: job.id, epoch: job.epoch },
-                None,
-            );
-        }
-    }
+    end_assignment(draft, &mut job, cause);
     reassign(draft, job)
+}
+
+/// The worker asked a question that the requester cannot answer, and the job goes on without it.
+pub fn reassign_after_question(
+    draft: &mut Draft<'_>,
+    mut job: Job,
+    question: &str,
+) -> Result<Answer, Refusal> {
+    end_assignment(draft, &mut job, Cause::NoAnswer);
+    let text = format!("{NO_WORKER_LEFT}; the last worker asked: {question}");
+    reassign_or_fail(draft, job, &text)
+}
+
+/// Records how an assignment ended. A worker that may still be working is told.
+fn end_assignment(draft: &mut Draft<'_>, job: &mut Job, cause: Cause) {
+    end::record_outcome(draft, job, false, Some(cause), Credits::ZERO);
+    let Some(worker) = job.worker() else { return };
+    job.candidates.declined.push(worker);
+    if matches!(cause, Cause::TimedOut | Cause::NoAnswer) {
+        let news = NoticeKind::Unassigned { job: job.id, epoch: job.epoch };
+        draft.notify(Some(worker), news, None);
+    }
 }
 
 /// Assigns the next worker, or queues the job, or fails it.

@@ -145,7 +145,7 @@ impl From<Refusal> for Problem {
             | Refusal::AgentBroken => &AGENT_UNAVAILABLE,
             Refusal::WrongState { .. }
             | Refusal::OtherAssignment { .. }
-            | Refusal::RequesterCannotAnswer
+            | Refusal::AnsweredElsewhere
             | Refusal::OfferExpired
             | Refusal::OfferNotRead
             | Refusal::JobNotPaid { .. }

@@ -125,7 +125,7 @@ pub fn from_refusal(refusal: &Refusal) -> A2aError {
         | Refusal::BridgeLoop { .. }
         | Refusal::TooManyAgents { .. }
         | Refusal::Overflow
-        | Refusal::RequesterCannotAnswer
+        | Refusal::AnsweredElsewhere
         | Refusal::TooManyReports { .. } => error(Reason::InvalidParams),
     }
 }

@@ -237,6 +237,11 @@ impl FieldMap for A2aFieldMap {
         MessageView::from_json(ID, sent, SEND).extras()
     }
 
+    fn extras_of_message(&self, message: &str) -> Option<String> {
+        let sent = ObjectWriter::new().raw("message", message).finish();
+        MessageView::from_json(ID, sent, SEND).extras()
+    }
+
     fn read_request(
         &self,
         bytes: &[u8],

@@ -22,7 +22,10 @@ pub struct QuestionView {
     /// JSON Schema of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Box<RawValue>>,
-    /// When the job expires without an answer.
+    /// The requester signs in elsewhere, as the text says. The hub takes no answer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub auth: bool,
+    /// When the job expires if the worker still waits.
     #[schemars(with = "Time")]
     pub until: String,
 }
@@ -33,7 +36,8 @@ impl QuestionView {
         let State::InputRequired { until } = job.state else { return None };
         let (number, question) = job.open_question()?;
         let schema = question.schema.as_deref().map(raw_json::verbatim);
-        Some(Self { number, text: question.text.clone(), schema, until: format_time(until) })
+        let (text, auth) = (question.text.clone(), question.signs_in);
+        Some(Self { number, text, schema, auth, until: format_time(until) })
     }
 }
 

@@ -308,6 +308,8 @@ impl JobEnvelopeWriter<'_> {
         let report = self.job.result.as_ref();
         let cause = report.and_then(|report| report.cause).unwrap_or(Cause::TimedOut);
         let code = match cause {
+            // The same request again would lack the same input.
+            Cause::NoAnswer if self.job.state == State::Failed => Code::BadRequest,
             Cause::TimedOut | Cause::WithinGracePeriod | Cause::NoAnswer => Code::Timeout,
             Cause::NoSuchSkill => Code::NotFound,
             Cause::BudgetTooLow | Cause::Payment => Code::PaymentRequired,

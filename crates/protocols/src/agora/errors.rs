@@ -75,7 +75,7 @@ pub fn from_refusal(refusal: &Refusal) -> Failure {
         | Refusal::OfferAbovePrevious { .. }
         | Refusal::OfferAmbiguous
         | Refusal::NoSuchOffer
-        | Refusal::RequesterCannotAnswer
+        | Refusal::AnsweredElsewhere
         | Refusal::TooManyReports { .. }
         | Refusal::Ambiguous
         | Refusal::WrongParty

@@ -61,7 +61,7 @@ pub fn from_refusal(refusal: &Refusal) -> Failure {
         | Refusal::NameConfusable
         | Refusal::WrongState { .. }
         | Refusal::OtherAssignment { .. }
-        | Refusal::RequesterCannotAnswer
+        | Refusal::AnsweredElsewhere
         | Refusal::TooManyReports { .. }
         | Refusal::OfferExpired
         | Refusal::OfferNotRead

@@ -196,7 +196,7 @@ pub fn from_refusal(refusal: &Refusal, context: RequestKind) -> Failure {
         Refusal::TooManyBlocked { .. } => (400, INVALID_REQUEST),
         Refusal::BridgeLoop { .. } => (422, "CONFLICT"),
         Refusal::TooManyOffers { .. } | Refusal::OfferAbovePrevious { .. } => (409, "CONFLICT"),
-        Refusal::RequesterCannotAnswer | Refusal::TooManyReports { .. } => (409, "CONFLICT"),
+        Refusal::AnsweredElsewhere | Refusal::TooManyReports { .. } => (409, "CONFLICT"),
         Refusal::NoSuchOffer => (404, "NOT_FOUND"),
         Refusal::Ambiguous | Refusal::WrongParty | Refusal::OfferAmbiguous => {
             (400, INVALID_REQUEST)

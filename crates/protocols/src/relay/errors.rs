@@ -149,7 +149,7 @@ pub fn from_refusal(refusal: &Refusal) -> Failure {
         Refusal::MemoryFull { .. } | Refusal::TooManySavedAnswers => Code::Unavailable,
         Refusal::WrongState { .. }
         | Refusal::OtherAssignment { .. }
-        | Refusal::RequesterCannotAnswer => Code::WrongState,
+        | Refusal::AnsweredElsewhere => Code::WrongState,
         // A bridged agent's refusal goes into its reply; here it is a bad request.
         Refusal::NoSuchSkill
         | Refusal::SkillNotOffered

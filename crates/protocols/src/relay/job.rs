@@ -9,7 +9,8 @@ use rialto_core::agent::Agent;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
 use rialto_core::command::{
-    AnswerQuestion, AskQuestion, Command, JobRef, OpenJob, ReportResult, UnfitAgent, WorkerReport,
+    AnswerQuestion, AskQuestion, Command, JobRef, OpenJob, ReportResult, SendToWorker, UnfitAgent,
+    WorkerReport,
 };
 use rialto_core::id::AgentId;
 use rialto_core::job::{Cause, DEFAULT_PRIORITY, Job, Policy, Requester, Selection, State};
@@ -354,8 +355,9 @@ async fn run(
 }
 
 /// Takes a requester's message as the answer to its worker's question: its next message to the
-/// worker in the conversation of the job. The same message again is a repeat. `None` if there is no
-/// such question.
+/// worker in the conversation of the job. The same message again is a repeat. While the worker waits
+/// until the requester has signed in elsewhere, the message only reaches the worker. `None` if there
+/// is no such question.
 pub async fn answer_question(
     context: &RelayContext,
     by: AgentOrOperator,
@@ -371,18 +373,44 @@ pub async fn answer_question(
     let input = terms.input(&send.envelope, None);
     let is_asked = |job: &&Arc<Job>| {
         let last = job.questions.last().filter(|question| question.epoch == job.epoch);
-        let fits =
-            last.is_some_and(|last| last.answer.as_ref().is_none_or(|answer| *answer == input));
+        let is_known = || job.messages.iter().any(|sent| sent.body == send.envelope.raw());
+        let fits = last.is_some_and(|last| match &last.answer {
+            _ if last.signs_in => job.open_question().is_some() || is_known(),
+            None => true,
+            Some(answer) => *answer == input,
+        });
         fits && job.worker() == Some(to) && translate::conversation(job).id == conversation
     };
     let asked = |world: &World| world.jobs_requested_by(from).filter(is_asked).last().cloned();
     let Some(job) = context.engine.with_world(asked) else { return Ok(None) };
+    if job.questions.last().is_some_and(|last| last.signs_in) {
+        return send_to_worker(context, by, from, &job, send, input).await.map(Some);
+    }
     let question = translate::answered_question(&job, send.envelope.turn_number);
     if let Err(refusal) = check_answer(&job, question, &input).await {
         return Err(engine_error(context, refusal.into()).into_rejected_message());
     }
     let answer = AnswerQuestion { job: JobRef::Id(job.id), by: from, question, input };
     run(context, by, &job, Command::AnswerQuestion(Box::new(answer))).await.map(Some)
+}
+
+/// Takes a requester's message for its worker, once.
+async fn send_to_worker(
+    context: &RelayContext,
+    by: AgentOrOperator,
+    from: AgentId,
+    job: &Job,
+    send: &SendRequest<'_>,
+    input: String,
+) -> HandlerResult {
+    let body = send.envelope.raw();
+    if job.messages.iter().any(|message| message.body == body) {
+        let outcome = DeliveryOutcome::Delivered { reply: reply::OK };
+        return Ok(job_response(context, job.uuid, outcome, true, false));
+    }
+    let body = body.to_owned();
+    let order = SendToWorker { job: JobRef::Id(job.id), by: from, body, input };
+    run(context, by, job, Command::SendToWorker(Box::new(order))).await
 }
 
 /// The job has its result, or no longer belongs to the sender.

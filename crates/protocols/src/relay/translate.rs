@@ -80,7 +80,8 @@ fn taken_back(world: &World, job: &Job) -> JobEnvelope {
     let why = job.result.as_ref().and_then(|report| report.text.as_deref());
     let why = why.unwrap_or("it was assigned to another agent");
     let said = error_text(&format!("the job was reassigned or cancelled: {why}"));
-    let turn = 2 + exchanged_turns(job.current_questions().map(|(_, question)| question));
+    let asked = exchanged_turns(job.current_questions().map(|(_, question)| question));
+    let turn = 2 + asked + 2 * job.plain_messages().count() as i64;
     EnvelopeSender::of_requester(world, job).says(world, job, &said, &job.uuid.to_string(), turn)
 }
 
@@ -134,18 +135,28 @@ fn asked(world: &World, job: &Job, number: u32) -> Option<JobEnvelope> {
 fn answered(world: &World, job: &Job, number: u32) -> Option<JobEnvelope> {
     let (_, question) = job.current_questions().find(|(asked, _)| *asked == number)?;
     let text = json_as_text(question.answer.as_deref()?);
-    let before = job.current_questions().take_while(|(asked, _)| *asked < number);
-    let turn = 3 + exchanged_turns(before.map(|(_, question)| question));
+    let answered_at = question.answered_at?;
+    let answers = job.current_questions().filter(|(asked, _)| *asked < number).count();
+    let messages = job.plain_messages().filter(|(_, sent)| sent.at < answered_at).count();
+    let turn = turn_to_worker(answers + messages);
     let id = job.uuid.to_string();
     Some(EnvelopeSender::of_requester(world, job).says(world, job, &text, &id, turn))
 }
 
+/// The turn of a message to the worker after this many answers and messages to it. The request is
+/// the first turn, and a turn of the worker is between two.
+fn turn_to_worker(before: usize) -> i64 {
+    3 + 2 * before as i64
+}
+
 /// A message of the requester that answers no question, for the worker.
 fn message_to_worker(world: &World, job: &Job, number: u32) -> Option<JobEnvelope> {
-    let message = job.messages.get(usize::try_from(number).ok()?.checked_sub(1)?)?;
+    let (_, message) = job.plain_messages().find(|(sent, _)| *sent == number)?;
     let text = json_as_text(&message.input);
-    let asked = job.current_questions().map(|(_, question)| question);
-    let (id, turn) = (job.uuid.to_string(), 3 + exchanged_turns(asked));
+    let is_earlier = |question: &Question| question.answered_at.is_some_and(|at| at <= message.at);
+    let answers = job.current_questions().filter(|(_, question)| is_earlier(question)).count();
+    let messages = job.plain_messages().filter(|(sent, _)| *sent < number).count();
+    let (id, turn) = (job.uuid.to_string(), turn_to_worker(answers + messages));
     Some(EnvelopeSender::of_requester(world, job).says(world, job, &text, &id, turn))
 }
 

@@ -156,7 +156,8 @@ fn dialogue(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
     }
     let part = ResultPart { content: "{\"part\":1}".to_owned(), append: dice.chance(50) };
     let update = ProgressUpdate {
-        fraction: Fraction::from_millionths(dice.roll(1_000_000) as u32),
+        // Without any of these it is only a sign of life.
+        fraction: Fraction::from_millionths(dice.roll(2_000_000) as u32),
         text: dice.chance(30).then(|| "going on".to_owned()),
         part: dice.chance(50).then_some(part),
     };

@@ -139,6 +139,21 @@ fn a_report_is_a_sign_of_life_and_begins_the_lease_anew() {
 }
 
 #[test]
+fn a_sign_of_life_starts_the_work_and_renews_the_lease_without_an_entry_of_the_log() {
+    let (mut scene, client, worker, job) = at_work();
+    for _ in 0..3 {
+        scene.advance(Millis(LEASE.0 - 1));
+        let shown = progress(&mut scene, job, worker, ProgressUpdate::default()).unwrap();
+        assert_eq!((shown.state, shown.progress.reports), (State::Running, 0));
+        assert_eq!(shown.assignment.unwrap().until, scene.now.plus(LEASE));
+    }
+    assert!(reports(&scene, client).is_empty());
+    ask(&mut scene, job, worker, None).unwrap();
+    let waiting = Err(Refusal::WrongState { state: scene.state(job) });
+    assert_eq!(progress(&mut scene, job, worker, ProgressUpdate::default()), waiting);
+}
+
+#[test]
 fn a_log_is_limited_in_number_and_in_bytes_and_a_full_inbox_refuses_reports() {
     let progress_limits =
         ProgressLimits { reports: 2, report_bytes: 10, ..ProgressLimits::default() };
@@ -149,7 +164,7 @@ fn a_log_is_limited_in_number_and_in_bytes_and_a_full_inbox_refuses_reports() {
     progress(&mut scene, job, worker, part("1234567890")).unwrap();
     assert_eq!(progress(&mut scene, job, worker, part("1")), too_many);
     scene.world.rules.inbox_messages_max = 1;
-    let update = ProgressUpdate::default();
+    let update = part("");
     assert_eq!(progress(&mut scene, job, worker, update.clone()), Err(Refusal::InboxFull));
     scene.read_inbox(client);
     progress(&mut scene, job, worker, update.clone()).unwrap();
@@ -184,7 +199,8 @@ fn the_reports_for_a_guest_are_kept_though_it_has_no_inbox() {
     let newest = shown.progress.newest.unwrap();
     let kept = scene.store.rows.notices.iter().find(|notice| notice.id == newest).unwrap();
     assert_eq!((kept.to, kept.position), (None, 0));
-    assert_eq!(ask(&mut scene, job, worker, None), Err(Refusal::RequesterCannotAnswer));
+    // It has no key, so it cannot answer either.
+    assert_eq!(ask(&mut scene, job, worker, None).unwrap().state, State::Failed);
 }
 
 #[test]
@@ -273,14 +289,52 @@ fn a_worker_may_finish_or_decline_without_waiting_for_the_answer() {
 }
 
 #[test]
-fn a_requester_without_a_key_cannot_answer_so_it_is_not_asked() {
+fn a_question_that_the_requester_cannot_answer_ends_the_job_at_once_and_without_blame() {
+    for signs_in in [false, true] {
+        let (mut scene, client) = market();
+        let worker = keeps(&mut scene, "worker", Terms::default());
+        let score = scene.score(worker);
+        let job = hire(&mut scene, client, worker).unwrap().id;
+        let (wanted, text) = (JobRef::Id(job), "which city?".to_owned());
+        let order =
+            Box::new(AskQuestion { job: wanted, by: worker, epoch: None, text, schema: None });
+        let order =
+            if signs_in { Command::AskToSignIn(order) } else { Command::AskQuestion(order) };
+        let ended = scene.run(order).map(job_in).unwrap();
+        assert_eq!(ended.state, State::Failed);
+        let result = ended.result.as_ref().unwrap();
+        assert_eq!(
+            (result.cause, result.text.as_deref()),
+            (Some(Cause::NoAnswer), Some("which city?"))
+        );
+        assert!(ended.questions.is_empty());
+        assert_eq!(scene.score(worker), score);
+        assert!(scene.store.rows.outcomes.iter().all(|outcome| !outcome.counted));
+        assert_eq!(scene.balance_text("rich"), ("100.00".to_owned(), "0.00".to_owned()));
+        let told = NoticeKind::Unassigned { job, epoch: 1 };
+        assert!(scene.notices_to(worker).contains(&told), "the worker may stop");
+        assert!(scene.notices_to(client).contains(&NoticeKind::Ended { job }));
+    }
+}
+
+#[test]
+fn a_job_that_may_go_to_another_worker_goes_there_with_the_question_unanswered() {
     let (mut scene, client) = market();
-    let worker = keeps(&mut scene, "worker", Terms::default());
-    let job = hire(&mut scene, client, worker).unwrap().id;
-    assert_eq!(ask(&mut scene, job, worker, None), Err(Refusal::RequesterCannotAnswer));
-    assert_eq!(scene.state(job), State::Assigned);
-    give_key(&mut scene, client);
-    ask(&mut scene, job, worker, None).unwrap();
+    let first = keeps(&mut scene, "first", Terms::default());
+    let order = scene.job_order(client, "sum", "0.50");
+    let policy = Policy { reassignment: PATIENT.reassignment, ..Policy::default() };
+    let job = scene.open_job(OpenJob { policy, ..order }).id;
+    let second = keeps(&mut scene, "second", Terms::default());
+    let again = ask(&mut scene, job, first, Some(1)).unwrap();
+    assert_eq!((again.state, again.worker(), again.epoch), (State::Assigned, Some(second), 2));
+    assert!(scene.notices_to(first).contains(&NoticeKind::Unassigned { job, epoch: 1 }));
+    let ended = ask(&mut scene, job, second, Some(2)).unwrap();
+    assert_eq!(ended.state, State::Failed);
+    let result = ended.result.as_ref().unwrap();
+    assert_eq!(result.cause, Some(Cause::NoWorkerLeft));
+    let text = "no other worker is available; the last worker asked: which city?";
+    assert_eq!(result.text.as_deref(), Some(text));
+    assert!(scene.store.rows.outcomes.iter().all(|outcome| !outcome.counted));
 }
 
 #[test]
@@ -479,6 +533,9 @@ fn a_message_of_the_requester_reaches_the_worker_and_answers_its_question() {
     let bodies: Vec<(&str, u32)> =
         answered.messages.iter().map(|sent| (sent.body.as_str(), sent.after)).collect();
     assert_eq!(bodies, [("[1]", 1), ("[2]", 2)]);
+    assert_eq!(answered.plain_messages().map(|(number, _)| number).collect::<Vec<_>>(), [1]);
+    let answering = answered.message_that_answers(1).map(|sent| sent.body.as_str());
+    assert_eq!(answering, Some("[2]"));
     scene.succeed(job, "0.10");
     let late = send(&mut scene, job, client, "3");
     assert_eq!(late, Err(Refusal::WrongState { state: State::Completed }));
@@ -494,6 +551,10 @@ fn a_worker_that_waits_for_a_sign_in_goes_on_by_itself() {
     // A message is no answer: the hub carries no credential.
     let told = job_in(send(&mut scene, job, client, "1").unwrap());
     assert!(matches!(told.state, State::InputRequired { .. }));
+    let answered = answer(&mut scene, job, client, None, "1").unwrap_err();
+    assert_eq!(answered, Refusal::AnsweredElsewhere);
+    // No answer is awaited, so only the deadline of the job ends the wait.
+    assert_eq!(told.state, State::InputRequired { until: told.request.deadline });
     let on = progress(&mut scene, job, worker, part("{}")).unwrap();
     assert_eq!(on.state, State::Running);
     assert_eq!(on.questions[0].answer, None);

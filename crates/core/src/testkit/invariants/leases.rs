@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::changes::Changes;
+use crate::event::Event;
 use crate::id::JobId;
 use crate::job::{Assignment, Job, Selection, State};
 use crate::time::{Millis, Timestamp};
@@ -27,8 +28,11 @@ pub fn check(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &Worl
             }
             Some(old) => old.assignment.map_or(job.request.deadline, |turn| turn.until),
         };
-        let until =
-            if is_renewed(old, job) { until.max(now.plus(job.request.lease)) } else { until };
+        let until = if is_renewed(old, job, changes) {
+            until.max(now.plus(job.request.lease))
+        } else {
+            until
+        };
         assert_eq!(
             turn.until,
             until.min(job.request.deadline),
@@ -44,9 +48,9 @@ pub fn check(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &Worl
 }
 
 /// Whether the worker gave a sign of life, or got the answer it waited for.
-fn is_renewed(old: Option<&Job>, job: &Job) -> bool {
-    let reported =
-        job.progress.worker_reports() > old.map_or(0, |old| old.progress.worker_reports());
+fn is_renewed(old: Option<&Job>, job: &Job, changes: &Changes) -> bool {
+    let mut events = changes.history_lines.iter().flat_map(|line| &line.events);
+    let reported = events.any(|event| *event == Event::JobProgressed { job: job.id });
     let waited = old.is_some_and(|old| matches!(old.state, State::InputRequired { .. }));
     reported || waited && job.state == State::Running
 }

@@ -33,7 +33,8 @@ const PARTS_SHOWN: usize = 100;
 const PARTS_SHOWN_BYTES: usize = 256 << 10;
 
 rialto_protocols::request_members! {
-    /// The body of `POST /v1/jobs/{id}/progress`: `fraction`, `text` or both.
+    /// The body of `POST /v1/jobs/{id}/progress`: `fraction`, `text`, both, or neither. Without them it
+    /// is a sign of life: the work has started or goes on.
     #[schemars(deny_unknown_fields)]
     ProgressBody {
         /// The epoch of the assignment.
@@ -65,8 +66,9 @@ pub struct ReportResponse {
     id: Uuid,
     #[schemars(with = "StateName")]
     state: &'static str,
-    /// The number of this report among those of the job.
-    number: u32,
+    /// The number of this report among those of the job; a sign of life has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    number: Option<u32>,
     /// By then the worker must give another sign of life.
     lease_until: Option<Time>,
 }
@@ -82,9 +84,6 @@ pub async fn report_progress(
     let f = strict_fields::parse_fields(&json, ProgressBody::MEMBERS)?;
     let update =
         ProgressUpdate { fraction: parse_fraction(&f)?, text: parse_text(&f, "text")?, part: None };
-    if update == ProgressUpdate::default() {
-        return Err(f.malformed("fraction", "or \"text\" is required").into());
-    }
     report(&context, by, &id, parse_epoch(&f)?, update).await
 }
 
@@ -129,13 +128,14 @@ async fn report(
 ) -> HandlerResult {
     let job = find_party_job(context, by.id, id).await?;
     context.engine.record_seen(by.id);
+    let has_content = !update.is_empty();
     let order = ReportProgress { job: JobRef::Id(job.id), by: by.id, epoch, update };
     let order = Command::ReportProgress(Box::new(order));
     match context.engine.run_once(order, by.once).await?.answer {
         Answer::Job { job, .. } => Ok(ok_response(&ReportResponse {
             id: job.uuid,
             state: state_name(job.state),
-            number: job.progress.reports,
+            number: has_content.then_some(job.progress.reports),
             lease_until: job.assignment.map(|turn| format_time(turn.until)),
         })),
         _ => Err(Problem::not_found()),

@@ -4,9 +4,9 @@ use axum::extract::State;
 use rialto_core::answer::Answer;
 use rialto_core::command::{AnswerQuestion, AskQuestion, Command, JobRef};
 use rialto_core::job::{Job, Question};
-use rialto_protocols::adapter::HubContext;
 use rialto_protocols::adapter::question_view::{QuestionView, check_answer};
 use rialto_protocols::adapter::request::{BodyBytes, PathParam};
+use rialto_protocols::adapter::{HubContext, fidelity};
 use rialto_protocols::kit::api_doc::{AnyObject, Time};
 use rialto_protocols::kit::fields::{Fields, Malformed};
 use rialto_protocols::kit::object::ObjectWriter;
@@ -39,6 +39,9 @@ rialto_protocols::request_members! {
         text: String,
         /// JSON Schema of the answer.
         schema: Option<AnyObject>,
+        /// The requester has to sign in elsewhere, as the text says. The hub takes no answer; the
+        /// worker's next report says that it goes on.
+        auth: Option<bool>,
     }
 }
 
@@ -63,7 +66,8 @@ pub struct AskResponse {
     question: Option<QuestionView>,
 }
 
-/// `POST /v1/jobs/{id}/ask`: the worker asks the requester for more input.
+/// `POST /v1/jobs/{id}/ask`: the worker asks the requester for more input. If the requester has no
+/// way to answer, the job ends at once, or goes to another worker.
 pub async fn ask_question(
     State(context): State<HubContext>,
     by: AgentCaller,
@@ -74,10 +78,14 @@ pub async fn ask_question(
     let f = strict_fields::parse_fields(&json, AskBody::MEMBERS)?;
     let (epoch, text) = (parse_epoch(&f)?, parse_text(&f, "text")?);
     let (text, schema) = (f.required("text", text)?, parse_schema(&f)?);
+    let signs_in = f.flag("auth")?.unwrap_or(false);
+    if signs_in && schema.is_some() {
+        return Err(f.malformed("schema", "must be omitted if auth is true").into());
+    }
     let job = find_party_job(&context, by.id, &id).await?;
     context.engine.record_seen(by.id);
-    let order = AskQuestion { job: JobRef::Id(job.id), by: by.id, epoch, text, schema };
-    let order = Command::AskQuestion(Box::new(order));
+    let order = Box::new(AskQuestion { job: JobRef::Id(job.id), by: by.id, epoch, text, schema });
+    let order = if signs_in { Command::AskToSignIn(order) } else { Command::AskQuestion(order) };
     match context.engine.run_once(order, by.once).await?.answer {
         Answer::Job { job, .. } => Ok(ok_response(&AskResponse {
             id: job.uuid,
@@ -144,22 +152,30 @@ pub struct AskedQuestion {
     text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<Box<RawValue>>,
+    /// The requester signs in elsewhere.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    auth: bool,
     asked_at: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     answered_at: Option<Time>,
+    /// Members of the answer that the requester's protocol does not define.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer_meta: Option<Box<RawValue>>,
 }
 
 impl AskedQuestion {
-    fn of((number, question): (u32, &Question)) -> Self {
+    fn of(job: &Job, (number, question): (u32, &Question)) -> Self {
         Self {
             number,
             text: question.text.clone(),
             schema: question.schema.as_deref().map(raw_json::verbatim),
+            auth: question.signs_in,
             asked_at: format_time(question.asked_at),
             answer: question.answer.as_deref().map(raw_json::verbatim),
             answered_at: question.answered_at.map(format_time),
+            answer_meta: answer_meta(job, number).as_deref().map(raw_json::verbatim),
         }
     }
 }
@@ -167,8 +183,17 @@ impl AskedQuestion {
 /// All questions for the requester; for a worker only its own.
 pub fn asked_questions(job: &Job, viewer: Viewer) -> Vec<AskedQuestion> {
     match viewer {
-        Viewer::Requester => (1..).zip(&job.questions).map(AskedQuestion::of).collect(),
-        Viewer::Worker => job.current_questions().map(AskedQuestion::of).collect(),
+        Viewer::Requester => {
+            (1..).zip(&job.questions).map(|asked| AskedQuestion::of(job, asked)).collect()
+        }
+        Viewer::Worker => {
+            job.current_questions().map(|asked| AskedQuestion::of(job, asked)).collect()
+        }
         Viewer::Operator => Vec::new(),
     }
+}
+
+/// Members of the answer to a question that the requester's protocol does not define.
+pub fn answer_meta(job: &Job, question: u32) -> Option<String> {
+    fidelity::extras_of_message(job, job.message_that_answers(question)?)
 }

@@ -37,8 +37,9 @@ const CODE_MAX: usize = 128;
 const DEFAULT_FAILURE_TEXT: &str = "the agent reported a failure";
 
 rialto_protocols::words! {
-    /// Whether the worker failed, which is the default, or the input was invalid.
-    FailureCause: "execution" | "invalid_input"
+    /// Whether the worker failed, which is the default, the input was invalid, or the worker refuses
+    /// the job, so that no other worker gets it unless the requester's protocol wants that.
+    FailureCause: "execution" | "invalid_input" | "refused"
 }
 
 rialto_protocols::request_members! {
@@ -148,7 +149,7 @@ impl ResultRequest {
 }
 
 impl FailureReport {
-    /// Invalid input is not the worker's failure; everything else is.
+    /// Invalid input and a refusal are not the worker's failure; everything else is.
     fn read(f: &Fields<'_, '_>) -> Result<Self, Malformed> {
         let code = f.name("code", CODE_MAX)?;
         let own = parse_text(f, "message")?;
@@ -156,9 +157,10 @@ impl FailureReport {
         let by_code = code.map_or(Cause::Execution, |code| api_protocol().cause_of_code(code));
         let cause = match f.text("cause")? {
             None | Some("execution") => by_code,
-            Some("invalid_input") => Cause::Policy,
+            Some("invalid_input" | "refused") => Cause::Policy,
             Some(_) => {
-                return Err(f.malformed("cause", "must be \"execution\" or \"invalid_input\""));
+                let text = "must be \"execution\", \"invalid_input\" or \"refused\"";
+                return Err(f.malformed("cause", text));
             }
         };
         Ok(Self { cause, text })

@@ -56,7 +56,6 @@ async fn progress_and_parts_are_shown_to_the_requester_in_its_job_and_its_inbox(
 async fn malformed_reports_change_nothing() {
     let (hub, client, worker, job) = scene().await;
     for (operation, body) in [
-        ("progress", r#"{}"#),
         ("progress", r#"{"fraction":1.5}"#),
         ("progress", r#"{"fraction":-0.1}"#),
         ("progress", r#"{"fraction":"half"}"#),
@@ -105,7 +104,8 @@ async fn a_question_waits_for_its_answer_which_reaches_a_polling_worker() {
         tokio::join!(hub.get(&waiting, &worker.key), hub.post(&path, &client.key, answer));
     assert_eq!((answered.status, &answered.body["state"]), (200, &json!("running")));
     let expected = json!([{"kind": "answer", "job_id": id, "epoch": 1, "question": 1,
-                           "input": {"city": "Lugano"}}]);
+                           "input": {"city": "Lugano"},
+                           "lease_until": "2026-02-11T12:10:00.000Z"}]);
     assert_eq!(work.body["answers"], expected, "{}", work.text);
     let again = hub.get(&format!("/v1/work?known={id}.1.1"), &worker.key).await;
     assert_eq!(again.body["answers"], Value::Null);
@@ -158,10 +158,64 @@ async fn a_requester_may_cancel_while_a_question_is_open() {
 }
 
 #[tokio::test]
-async fn a_question_to_a_requester_that_cannot_answer_is_refused() {
+async fn a_question_that_the_requester_cannot_answer_ends_the_job_with_the_question_as_reason() {
     let (hub, client, worker, job) = scene().await;
     hub.delete("/v1/keys", &client.key).await;
     let asked = hub.post(&format!("{job}/ask"), &worker.key, r#"{"text":"Which city?"}"#).await;
-    asked.is_problem(409, "wrong_state");
-    assert!(asked.text.contains("cannot answer"), "{}", asked.text);
+    assert_eq!((asked.status, &asked.body["state"]), (200, &json!("failed")), "{}", asked.text);
+    assert_eq!(asked.body["question"], Value::Null);
+    let shown = hub.get(&job, &worker.key).await;
+    assert_eq!(
+        (&shown.body["cause"], &shown.body["result"]["text"]),
+        (&json!("no_answer"), &json!("Which city?"))
+    );
+    assert_eq!(inbox(&hub, &worker, "taken_back").await.len(), 1);
+    let id = job.trim_start_matches("/v1/jobs/");
+    let work = hub.get(&format!("/v1/work?known={id}.1"), &worker.key).await;
+    assert_eq!(work.body["gone"], json!([id]));
+}
+
+#[tokio::test]
+async fn a_sign_in_takes_no_answer_and_ends_with_the_next_report() {
+    let (hub, client, worker, job) = scene().await;
+    let ask = format!("{job}/ask");
+    let both = r#"{"text":"Sign in","auth":true,"schema":{}}"#;
+    hub.post(&ask, &worker.key, both).await.is_problem(400, "malformed");
+    let body = r#"{"epoch":1,"text":"Sign in at mail.example","auth":true}"#;
+    let asked = hub.post(&ask, &worker.key, body).await;
+    assert_eq!((asked.status, &asked.body["question"]["auth"]), (200, &json!(true)));
+    // No answer is awaited, so only the deadline of the job ends the wait.
+    let shown = hub.get(&job, &client.key).await;
+    assert_eq!(shown.body["question"]["until"], shown.body["deadline"]);
+    assert_eq!(shown.body["questions"][0]["auth"], true);
+    let answer = hub.post(&format!("{job}/answer"), &client.key, r#"{"text":"s3cret"}"#).await;
+    answer.is_problem(409, "wrong_state");
+    assert!(answer.text.contains("signed in elsewhere"), "{}", answer.text);
+    assert!(!hub.get(&job, &worker.key).await.text.contains("s3cret"));
+    let on = hub.post(&format!("{job}/progress"), &worker.key, r#"{"epoch":1}"#).await;
+    assert_eq!((on.status, &on.body["state"]), (200, &json!("running")), "{}", on.text);
+    assert_eq!(hub.get(&job, &client.key).await.body["question"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_sign_of_life_starts_the_work_without_a_report() {
+    let (hub, client, worker, job) = scene().await;
+    let began = hub.post(&format!("{job}/progress"), &worker.key, r#"{"epoch":1}"#).await;
+    assert_eq!((began.status, &began.body["state"]), (200, &json!("running")), "{}", began.text);
+    assert_eq!(began.body["number"], Value::Null);
+    assert!(began.body["lease_until"].is_string());
+    assert!(inbox(&hub, &client, "progress").await.is_empty());
+    let shown = hub.get(&job, &client.key).await;
+    assert_eq!((&shown.body["state"], &shown.body["progress"]), (&json!("running"), &Value::Null));
+}
+
+#[tokio::test]
+async fn a_refusal_ends_the_job_without_blame() {
+    let (hub, client, worker, job) = scene().await;
+    let body = r#"{"epoch":1,"ok":false,"cause":"refused","message":"against my rules"}"#;
+    let got = hub.post(&format!("{job}/result"), &worker.key, body).await;
+    assert_eq!((got.status, &got.body["state"]), (200, &json!("failed")), "{}", got.text);
+    let shown = hub.get(&job, &client.key).await;
+    assert_eq!((&shown.body["cause"], &shown.body["held"]), (&json!("policy"), &json!(0.0)));
+    assert_eq!(shown.body["result"]["text"], "against my rules");
 }

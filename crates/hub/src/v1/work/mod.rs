@@ -29,7 +29,7 @@ use super::response::{HandlerResult, format_time, ok_response};
 use super::{errors, page, wait};
 use crate::v1::params::WaitSeconds;
 pub use instances::Instances;
-use view::{AnswerView, WorkView};
+use view::{AnswerView, MessageView, WorkView};
 
 /// Jobs returned at once.
 const LISTED_MAX: i64 = 50;
@@ -39,9 +39,17 @@ const KNOWN_MAX: usize = 200;
 /// An assignment as a worker refers to it: job id and epoch; without an epoch, any assignment.
 type AssignmentRef = (Uuid, Option<u32>);
 
-/// The assignments a worker has. A worker that wants answers to its questions also names the number of
-/// the last question whose answer it has.
-type KnownAssignments = HashMap<AssignmentRef, Option<u32>>;
+/// The assignments a worker has.
+type KnownAssignments = HashMap<AssignmentRef, KnownDialogue>;
+
+/// What a worker has of the dialogue about a job. `None` if it does not want it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct KnownDialogue {
+    /// The number of the last question whose answer it has.
+    answer: Option<u32>,
+    /// The number of the last message of the requester that it has.
+    message: Option<u32>,
+}
 
 #[derive(Serialize, JsonSchema)]
 pub struct WorkResponse {
@@ -52,6 +60,9 @@ pub struct WorkResponse {
     /// Answers to the caller's questions that it did not list as known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     answers: Vec<AnswerView>,
+    /// Later messages of the requesters that it did not list as known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    messages: Vec<MessageView>,
     /// There are more new jobs than were returned.
     more: bool,
     /// The hub's current time, because deadlines refer to its clock.
@@ -63,7 +74,17 @@ struct WorkChanges {
     new_jobs: Vec<Arc<Job>>,
     gone: Vec<Uuid>,
     answers: Vec<AnswerView>,
+    messages: Vec<MessageView>,
     more: bool,
+}
+
+impl WorkChanges {
+    fn is_empty(&self) -> bool {
+        self.new_jobs.is_empty()
+            && self.gone.is_empty()
+            && self.answers.is_empty()
+            && self.messages.is_empty()
+    }
 }
 
 rialto_protocols::request_members! {
@@ -73,8 +94,9 @@ rialto_protocols::request_members! {
         /// How many new jobs to return at most.
         #[schemars(range(max = LISTED_MAX))]
         limit: Option<u8>,
-        /// The jobs the caller already has: ids, each optionally with `.` and its epoch, and then
-        /// `.` and the number of the last question whose answer the caller has, separated by commas.
+        /// The jobs the caller already has, separated by commas: ids, each optionally with `.` and
+        /// its epoch, then `.` and the number of the last question whose answer the caller has, and
+        /// then `.` and the number of the last message of the requester that it has.
         known: Option<String>,
         /// A name of the program, so that two programs cannot work as one agent.
         instance: Option<String>,
@@ -106,8 +128,7 @@ pub async fn list_work(
     let look = || context.engine.with_world(|world| find_changes(world, by.id, &known, limit));
     let is_gone = || !context.engine.with_world(|world| is_registered(world, by.id));
     let changed = || {
-        let news = look();
-        let is_new = !news.new_jobs.is_empty() || !news.gone.is_empty() || !news.answers.is_empty();
+        let is_new = !look().is_empty();
         (is_new || is_gone()).then_some(())
     };
     shown_jobs::note_fetch(&context, by.id, []).await;
@@ -115,12 +136,12 @@ pub async fn list_work(
     if is_gone() {
         return Err(unregistered_problem());
     }
-    let WorkChanges { new_jobs: fresh, gone, answers, more } = look();
+    let WorkChanges { new_jobs: fresh, gone, answers, messages, more } = look();
     let jobs = mark_handed_over(&context, by.id, fresh).await?;
     // One at a time, because each may be large.
     let shown = |job: &Arc<Job>| context.engine.with_world(|world| WorkView::of(world, job));
     let (jobs, now) = (jobs.iter().filter_map(shown).collect(), format_time(context.engine.now()));
-    Ok(ok_response(&WorkResponse { jobs, gone, answers, more, now }))
+    Ok(ok_response(&WorkResponse { jobs, gone, answers, messages, more, now }))
 }
 
 /// An unregistered worker gets this error instead of an authentication error; otherwise it would
@@ -130,8 +151,8 @@ fn unregistered_problem() -> Problem {
     Problem::new(&errors::UNREGISTERED, text)
 }
 
-/// `?known=`: the jobs the caller already has, by the hub's ids, each optionally with `.` and its
-/// epoch, and then optionally with `.` and the last question whose answer the caller has (0: none).
+/// `?known=`: the jobs the caller already has, by the hub's ids, each optionally with its epoch, the
+/// last question whose answer the caller has, and the last message that it has (0: none).
 fn parse_known(query: &Query) -> Result<KnownAssignments, Malformed> {
     let fail = |message: String| Malformed { field: "?known".to_owned(), message };
     let given = query.text("known").filter(|text| !text.is_empty());
@@ -143,12 +164,12 @@ fn parse_known(query: &Query) -> Result<KnownAssignments, Malformed> {
     known.ok_or_else(|| fail("known must be job ids (UUIDs), separated by commas".to_owned()))
 }
 
-fn parse_assignment(text: &str) -> Option<(AssignmentRef, Option<u32>)> {
-    let mut pieces = text.splitn(3, '.');
+fn parse_assignment(text: &str) -> Option<(AssignmentRef, KnownDialogue)> {
+    let mut pieces = text.splitn(4, '.');
     let id = pieces.next()?.parse::<uuid::fmt::Hyphenated>().ok()?;
-    let epoch = pieces.next().map(str::parse).transpose().ok()?;
-    let answered = pieces.next().map(str::parse).transpose().ok()?;
-    Some(((id.into(), epoch), answered))
+    let mut number = || pieces.next().map(str::parse::<u32>).transpose().ok();
+    let (epoch, answer, message) = (number()?, number()?, number()?);
+    Some(((id.into(), epoch), KnownDialogue { answer, message }))
 }
 
 /// The jobs an agent has now and may report, oldest first.
@@ -168,7 +189,8 @@ fn find_changes(
     let unknown =
         || assigned_jobs(world, agent).filter(|job| known_as(job).is_none()).take(limit + 1);
     let mut budget = ByteBudget::default();
-    let fitting = unknown().take(limit).take_while(|job| budget.take(job.request.input.len()));
+    let size = |job: &Job| job.request.input.len() + job.dialogue_bytes();
+    let fitting = unknown().take(limit).take_while(|job| budget.take(size(job)));
     let fresh: Vec<Arc<Job>> = fitting.cloned().collect();
     let more = unknown().count() > fresh.len();
     let has = |(id, epoch): &&AssignmentRef| {
@@ -176,10 +198,17 @@ fn find_changes(
         assigned_jobs(world, agent).any(same)
     };
     let gone = known.keys().filter(|turn| !has(turn)).map(|(id, _)| *id).collect();
-    let asking = assigned_jobs(world, agent).filter(|job| !job.questions.is_empty());
-    let answered = asking.filter_map(|job| Some((job, known_as(job)??)));
-    let answers = answered.flat_map(|(job, last)| AnswerView::after(job, last)).collect();
-    WorkChanges { new_jobs: fresh, gone, answers, more }
+    // What does not fit is still new at the next request.
+    let mut budget = ByteBudget::default();
+    let talked = assigned_jobs(world, agent).filter(|job| job.dialogue_bytes() > 0);
+    let known_jobs: Vec<_> = talked.filter_map(|job| Some((job, known_as(job)?))).collect();
+    let answers = known_jobs.iter().filter_map(|(job, known)| Some((job, known.answer?)));
+    let answers = answers.flat_map(|(job, last)| AnswerView::after(job, last));
+    let answers = answers.take_while(|answer| budget.take(answer.content_bytes())).collect();
+    let messages = known_jobs.iter().filter_map(|(job, known)| Some((job, known.message?)));
+    let messages = messages.flat_map(|(job, last)| MessageView::after(job, last));
+    let messages = messages.take_while(|message| budget.take(message.content_bytes())).collect();
+    WorkChanges { new_jobs: fresh, gone, answers, messages, more }
 }
 
 /// Returns these jobs, marked as handed over if they were not.

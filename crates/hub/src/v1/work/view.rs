@@ -2,8 +2,8 @@
 
 use rialto_core::job::Job;
 use rialto_core::world::World;
-use rialto_protocols::adapter::api_protocol;
 use rialto_protocols::adapter::open_job::{requester_name, skill_name};
+use rialto_protocols::adapter::{api_protocol, fidelity};
 use rialto_protocols::kit::api_doc::Time;
 use rialto_protocols::kit::raw_json;
 use rialto_protocols::kit::raw_json::Number;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::v1::jobs::questions::{AskedQuestion, asked_questions};
+use crate::v1::jobs::questions::{AskedQuestion, answer_meta, asked_questions};
 use crate::v1::jobs::view::Viewer;
 use crate::v1::response::{format_amount, format_time};
 
@@ -38,9 +38,15 @@ pub struct WorkView {
     /// This worker's questions and their answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     questions: Vec<AskedQuestion>,
-    /// What the requester sent after the request, in order.
+    /// What the requester sent after the request, in order, apart from answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    messages: Vec<Box<RawValue>>,
+    messages: Vec<MessageView>,
+    /// Members of the request that the requester's protocol does not define.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meta: Option<Box<RawValue>>,
+    /// The requester follows the job step by step: it is told when the worker reports that it starts.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    followed: bool,
 }
 
 impl WorkView {
@@ -62,7 +68,9 @@ impl WorkView {
             lease_until: format_time(turn.until),
             opened_at: format_time(job.request.opened_at),
             questions: asked_questions(job, Viewer::Worker),
-            messages: job.messages.iter().map(|sent| raw_json::verbatim(&sent.input)).collect(),
+            messages: MessageView::after(job, 0).collect(),
+            meta: fidelity::extras(job).as_deref().map(raw_json::verbatim),
+            followed: job.policy.requester.follows_log,
         })
     }
 }
@@ -74,11 +82,48 @@ pub struct AnswerView {
     job_id: Uuid,
     epoch: u32,
     question: u32,
-    /// The answer, unless it is only a text.
+    #[serde(flatten)]
+    content: ContentView,
+    /// The worker must report again by then.
+    lease_until: Option<Time>,
+}
+
+/// A later message of the requester that answers no question.
+#[derive(Serialize, JsonSchema)]
+pub struct MessageView {
+    kind: &'static str,
+    job_id: Uuid,
+    epoch: u32,
+    message: u32,
+    #[serde(flatten)]
+    content: ContentView,
+}
+
+/// What a requester sent after the request.
+#[derive(Serialize, JsonSchema)]
+pub struct ContentView {
+    /// The content, unless it is only a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     input: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
+    /// Members that the requester's protocol does not define.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meta: Option<Box<RawValue>>,
+}
+
+impl ContentView {
+    fn of(input: &str, meta: Option<String>) -> Self {
+        let text = text_alone(input);
+        let input = text.is_none().then(|| raw_json::verbatim(input));
+        Self { input, text, meta: meta.as_deref().map(raw_json::verbatim) }
+    }
+
+    fn bytes(&self) -> usize {
+        let length =
+            |json: &Option<Box<RawValue>>| json.as_ref().map_or(0, |json| json.get().len());
+        length(&self.input) + length(&self.meta) + self.text.as_ref().map_or(0, String::len)
+    }
 }
 
 impl AnswerView {
@@ -86,12 +131,39 @@ impl AnswerView {
     pub fn after(job: &Job, question: u32) -> impl Iterator<Item = Self> {
         let later = job.current_questions().filter(move |(number, _)| *number > question);
         later.filter_map(|(question, asked)| {
-            let answer = asked.answer.as_deref()?;
-            let text = text_alone(answer);
-            let input = text.is_none().then(|| raw_json::verbatim(answer));
-            let (kind, job_id, epoch) = ("answer", job.uuid, job.epoch);
-            Some(Self { kind, job_id, epoch, question, input, text })
+            Some(Self {
+                kind: "answer",
+                job_id: job.uuid,
+                epoch: job.epoch,
+                question,
+                content: ContentView::of(asked.answer.as_deref()?, answer_meta(job, question)),
+                lease_until: job.assignment.map(|turn| format_time(turn.until)),
+            })
         })
+    }
+
+    /// The size of its content.
+    pub fn content_bytes(&self) -> usize {
+        self.content.bytes()
+    }
+}
+
+impl MessageView {
+    /// The messages in a job after one of them.
+    pub fn after(job: &Job, message: u32) -> impl Iterator<Item = Self> {
+        let later = job.plain_messages().filter(move |(number, _)| *number > message);
+        later.map(|(message, sent)| Self {
+            kind: "message",
+            job_id: job.uuid,
+            epoch: job.epoch,
+            message,
+            content: ContentView::of(&sent.input, fidelity::extras_of_message(job, sent)),
+        })
+    }
+
+    /// The size of its content.
+    pub fn content_bytes(&self) -> usize {
+        self.content.bytes()
     }
 }
 

@@ -18,7 +18,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use rialto_core::id::AgentId;
-use rialto_core::job::{Job, Question};
+use rialto_core::job::{Job, Question, RequesterMessage};
 use rialto_core::money::Credits;
 use rialto_core::notice::Notice;
 use rialto_core::time::Timestamp;
@@ -87,6 +87,11 @@ pub trait FieldMap: Sync {
     /// Members of the request that this protocol does not define: a JSON object (B11).
     fn extras(&self, job: &Job) -> Option<String>;
 
+    /// The same for a later message of the requester, as it is kept.
+    fn extras_of_message(&self, _: &str) -> Option<String> {
+        None
+    }
+
     /// The exact text the requester signed, in protocols where requesters sign.
     fn evidence(&self, _: &Job) -> Option<String> {
         None
@@ -120,4 +125,10 @@ pub struct NeutralRequest {
 /// Members of a request that its own protocol does not define, for a worker of another protocol.
 pub fn extras(job: &Job) -> Option<String> {
     hop::field_map_of(job.request.origin).and_then(|map| map.extras(job))
+}
+
+/// The same for a later message of its requester.
+pub fn extras_of_message(job: &Job, message: &RequesterMessage) -> Option<String> {
+    let map = hop::field_map_of(job.request.origin)?;
+    map.extras_of_message(&message.body)
 }
