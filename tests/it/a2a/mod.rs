@@ -2,3 +2,5 @@
 
 mod cards;
 pub mod kit;
+mod parts;
+mod questions;

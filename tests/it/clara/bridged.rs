@@ -158,7 +158,7 @@ async fn a_question_to_a_wallet_that_cannot_answer_rematches_its_task_without_bl
     let job_of = async |worker: &crate::kit::Agent| {
         let path = format!("/registry/agents/{}/jobs", worker.id);
         let work = hub.get(&path, Some(&worker.key)).await.expect(200);
-        work.at("/jobs/0/job_id").as_str().map(str::to_owned)
+        work.json()["jobs"][0]["job_id"].as_str().map(str::to_owned)
     };
     let job = job_of(&first).await.expect("a job");
     let path = format!("/v1/jobs/{job}/ask");

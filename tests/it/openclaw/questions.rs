@@ -9,7 +9,8 @@ use super::scene::credits;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_collaboration_shows_the_question_until_it_is_answered() {
     let hub = Hub::serve(&[]).await;
-    let (asker, worker) = (hub.node("asker").await, hub.able_node("worker", json!({"price": 0.5})).await);
+    let (asker, worker) =
+        (hub.node("asker").await, hub.able_node("worker", json!({"price": 0.5})).await);
     hub.fund(&asker, "10").await;
     let work = hub.accepted(&asker, &worker, json!({"budget": 2})).await;
     let before = hub.view(&asker, &work.id).await;

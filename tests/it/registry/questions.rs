@@ -1,9 +1,12 @@
 //! A worker asks its requester, and both see the question, the answer and the parts of the result
 //! (R108, R109, R111 and R112 of a2a).
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::market::{Market, success};
+use crate::kit::{Behaviour, Worker, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pending_job_shows_the_question_until_it_is_answered() {
@@ -25,7 +28,7 @@ async fn a_pending_job_shows_the_question_until_it_is_answered() {
     hub.post(&path, Some(worker), &json!({"input": {"city": "Bern"}})).await.expect(404);
     hub.post(&path, Some(boss), &json!({"text": "Lugano"})).await.expect(422);
     hub.post(&path, Some(boss), &json!({"input": {"city": "Lugano"}})).await.expect(200);
-    assert_eq!(market.shown(&job).await.expect(202).at("/question"), json!(null));
+    assert_eq!(market.shown(&job).await.expect(202).json()["question"], json!(null));
     market.report(&success(&job, &market.working, "0.10")).await.expect(200);
     assert_eq!(market.shown(&job).await.expect(200).str("/status"), "SUCCESS");
     market.stop().await;
@@ -33,17 +36,20 @@ async fn a_pending_job_shows_the_question_until_it_is_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_requester_that_waits_is_answered_as_soon_as_it_is_asked() {
-    let market = Market::keyed(&[("registry.sync_wait", "30s")]).await;
-    let hub = &market.hub;
-    let job = market.pending().await;
-    let path = format!("/registry/jobs/{job}?wait=30");
-    let waiting = hub.get(&path, Some(&market.asking.key));
-    let asked = json!({"text": "Which city?"});
-    let ask = format!("/v1/jobs/{job}/ask");
-    let (shown, asked) =
-        tokio::join!(waiting, hub.post(&ask, Some(&market.working.key), &asked));
-    asked.expect(200);
-    assert_eq!(shown.expect(202).str("/question/text"), "Which city?");
+    let market = Market::keyed(&[("registry.sync_wait", "60s")]).await;
+    let endpoint = Worker::start(Behaviour::Dawdle(Duration::from_secs(3600))).await;
+    let worker = market.endpoint(&endpoint.url).await;
+    let ask = async {
+        let job = endpoint.heard(1).await[0].json()["job_id"].as_str().expect("an id").to_owned();
+        let (path, asked) = (format!("/v1/jobs/{job}/ask"), json!({"text": "Which city?"}));
+        market.hub.post(&path, Some(&worker.key), &asked).await.expect(200);
+    };
+    let (shown, ()) = tokio::join!(market.ask(&worker, json!({})), ask);
+    let shown = shown.expect(202);
+    assert_eq!(
+        (shown.str("/status"), shown.str("/question/text")),
+        ("PENDING".to_owned(), "Which city?".to_owned())
+    );
     market.stop().await;
 }
 
@@ -74,7 +80,7 @@ async fn a_question_that_nobody_answers_fails_the_job_without_blame() {
     let asked = json!({"text": "Which city?"});
     hub.post(&ask, Some(&market.working.key), &asked).await.expect(200);
     hub.pass(rialto_core::time::Millis::minutes(2));
-    crate::kit::eventually(async || market.shown(&job).await.status == 200).await;
+    eventually(async || market.shown(&job).await.status == 200).await;
     let shown = market.shown(&job).await;
     assert_eq!(shown.str("/status"), "FAILURE");
     let text = "the requester did not answer in time: Which city?";

@@ -92,3 +92,37 @@ async fn a_relay_worker_asks_with_a_mark_and_gets_the_answer_as_a_message() {
     assert_eq!(done.at("/output_data"), json!({"text": "go by train"}));
     hub.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_during_a_sign_in_reaches_the_worker_once_and_answers_nothing() {
+    let hub = TestHub::serve(QUICK).await;
+    let (ada, mut inbox) = reader(&hub, "ada").await;
+    let worker = hub.agent("acme", "plan", "0", None).await;
+    let to = address(&hub, &worker.id).await;
+    let more = json!({"conversation_id": "trip", "turn_number": 1});
+    let sent = hub.mail_to(&ada, &to, &wish(&ada, "read my mail", more)).await.expect(200);
+    let job = sent.header("rialto-job").expect("an id").to_owned();
+    let path = format!("/v1/jobs/{job}");
+    let asked = json!({"text": "Sign in at mail.example", "auth": true});
+    hub.post(&format!("{path}/ask"), Some(&worker.key), &asked).await.expect(200);
+    let question = inbox.message().await;
+    assert_eq!(
+        (question.said(), &question.data["question"]),
+        ("Sign in at mail.example", &json!(true))
+    );
+
+    let said = turn(&ada.id, "I have signed in", "trip", 3);
+    for is_replayed in [false, true] {
+        let told = hub.mail_to(&ada, &to, &said).await.expect(200);
+        assert_eq!(told.header("rialto-job"), Some(job.as_str()));
+        assert_eq!(told.header("idempotency-replayed").is_some(), is_replayed);
+    }
+    let work = hub.get(&format!("/v1/work?known={job}.1.0.0"), Some(&worker.key)).await.expect(200);
+    assert_eq!(work.json()["answers"], json!(null));
+    assert_eq!(work.at("/messages").as_array().map(Vec::len), Some(1), "{}", work.text);
+    assert_eq!(work.str("/messages/0/text"), "I have signed in");
+    assert_eq!(hub.get(&path, Some(&worker.key)).await.expect(200).str("/state"), "asking");
+    hub.report(&worker, &job, "SUCCESS", "0").await.expect(200);
+    assert_eq!(inbox.message().await.said(), r#"{"done":true}"#);
+    hub.stop().await;
+}

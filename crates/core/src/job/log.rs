@@ -55,6 +55,19 @@ pub enum Step {
     Ended,
 }
 
+impl Step {
+    /// The phase that begins with it.
+    pub fn phase(self) -> Option<Phase> {
+        match self {
+            Self::Waiting => Some(Phase::Waiting),
+            Self::Working => Some(Phase::Working),
+            Self::InputRequired { .. } => Some(Phase::InputRequired),
+            Self::Result => None,
+            Self::Ended => Some(Phase::Ended),
+        }
+    }
+}
+
 /// A step as an entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedStep {

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 
 use rialto_core::id::{AgentId, JobId, NoticeId};
+use rialto_core::job::log::Step;
+use rialto_core::job::progress::ProgressUpdate;
 use rialto_core::message::inbox::Inbox;
 use rialto_core::notice::{CompletedDelivery, Delivery, Notice, NoticeKind};
 
@@ -84,12 +86,18 @@ struct InboxScan {
     written_to: NoticeId,
 }
 
-/// One entry of a job's log, as far as it is recounted.
-struct LogEntryCheck {
+/// One entry of a job's log.
+struct LogEntryCheck<'n> {
     job: JobId,
     number: u32,
     previous: Option<NoticeId>,
-    content_bytes: usize,
+    content: EntryContent<'n>,
+}
+
+/// What an entry says.
+enum EntryContent<'n> {
+    Report(&'n ProgressUpdate),
+    Step(Step),
 }
 
 impl Default for InboxScan {
@@ -106,18 +114,37 @@ impl Default for InboxScan {
 }
 
 impl InboxScan {
-    /// Reports and steps are numbered without gaps, and each names the one before.
-    fn check_log_entry(&mut self, id: NoticeId, entry: LogEntryCheck) {
-        let LogEntryCheck { job, number, previous, content_bytes } = entry;
-        let (count, bytes, last) = self.logs.get(&job).copied().unwrap_or_default();
-        self.check.require((number, previous) == (count + 1, last), || {
+    /// Reports and steps are numbered without gaps, each names the one before, and so are the
+    /// questions.
+    fn check_log_entry(&mut self, id: NoticeId, entry: LogEntryCheck<'_>) {
+        let LogEntryCheck { job, number, previous, content } = entry;
+        let mut log = self.logs.get(&job).copied().unwrap_or_default();
+        self.check.require((number, previous) == (log.entries + 1, log.newest), || {
             format!(
                 "entry {id} of the log of job {job} is number {number} after {previous:?}, not {} \
-                 after {last:?}",
-                count + 1
+                 after {:?}",
+                log.entries + 1,
+                log.newest
             )
         });
-        self.logs.insert(job, (number, bytes + content_bytes as u64, Some(id)));
+        match content {
+            EntryContent::Report(update) => {
+                log.bytes += update.content_bytes() as u64;
+                log.parts += u32::from(update.part.as_ref().is_some_and(|part| !part.append));
+            }
+            EntryContent::Step(step) => {
+                log.steps += 1;
+                log.phase = step.phase().or(log.phase);
+                if let Step::InputRequired { question } = step {
+                    self.check.require(question == log.questions + 1, || {
+                        format!("entry {id} asks question {question} of job {job} out of order")
+                    });
+                    log.questions = question;
+                }
+            }
+        }
+        (log.entries, log.newest) = (number, Some(id));
+        self.logs.insert(job, log);
     }
 
     /// Every job names the end of its log.
@@ -146,15 +173,13 @@ impl InboxScan {
         }
         if let NoticeKind::Progress { job, report } = &notice.news {
             let (number, previous) = (report.number, report.previous);
-            let content_bytes = report.update.content_bytes();
-            self.check_log_entry(id, LogEntryCheck { job: *job, number, previous, content_bytes });
+            let content = EntryContent::Report(&report.update);
+            self.check_log_entry(id, LogEntryCheck { job: *job, number, previous, content });
         }
         if let NoticeKind::Step { job, step } = &notice.news {
             let (number, previous) = (step.number, step.previous);
-            self.check_log_entry(
-                id,
-                LogEntryCheck { job: *job, number, previous, content_bytes: 0 },
-            );
+            let content = EntryContent::Step(step.step);
+            self.check_log_entry(id, LogEntryCheck { job: *job, number, previous, content });
         }
         let Some(agent) = notice.to else {
             let outside = position == 0 && before.is_none();

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use rialto_core::id::{AgentId, JobId, NoticeId, OwnerId};
-use rialto_core::job::{Job, Progress, Requester, State};
+use rialto_core::job::log::Phase;
+use rialto_core::job::{Job, Progress, Question, Requester, State};
 use rialto_core::money::Credits;
 use rusqlite::Connection;
 
@@ -15,9 +16,37 @@ use super::{Check, negotiated};
 use crate::store::StoreError;
 use crate::store::sqlite::{row, store_error};
 
-/// The end of a job's log of reports, as its row names it: how many there are, their bytes, and the
-/// notice of the newest.
-pub type LogEnd = (u32, u64, Option<NoticeId>);
+/// The end of a job's log of reports and steps, as its row says it and as the log is recounted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogEnd {
+    pub entries: u32,
+    /// Entries that are steps.
+    pub steps: u32,
+    /// Parts of the result that were begun.
+    pub parts: u32,
+    /// Questions that were asked.
+    pub questions: u32,
+    pub bytes: u64,
+    pub newest: Option<NoticeId>,
+    pub phase: Option<Phase>,
+}
+
+impl LogEnd {
+    /// As the row of a job says it.
+    fn of(job: &Job) -> Self {
+        let Progress { reports, steps, parts, bytes, newest, phase, .. } = job.progress;
+        let phase = phase.map(|(phase, _)| phase);
+        Self {
+            entries: reports,
+            steps,
+            parts,
+            questions: job.question_count(),
+            bytes,
+            newest,
+            phase,
+        }
+    }
+}
 
 /// What the scan of all jobs found.
 pub struct JobChecks {
@@ -115,11 +144,12 @@ impl JobScan<'_> {
         self.states.require(turn, || {
             format!("the worker of job {id} does not exist or has another owner")
         });
-        if !job.progress.is_empty() {
-            let Progress { reports, bytes, newest, .. } = job.progress;
-            self.logs.insert(id, (reports, bytes, newest));
+        let log = LogEnd::of(job);
+        if log != LogEnd::default() {
+            self.logs.insert(id, log);
         }
         self.check_questions(job);
+        self.check_messages(job);
         self.claims.check_job(db, job)?;
         if negotiated::is_negotiated(job) {
             negotiated::check_states(&mut self.states, job);
@@ -131,7 +161,9 @@ impl JobScan<'_> {
     /// Every question but the last is answered, and a job waits exactly for an open one.
     fn check_questions(&mut self, job: &Job) {
         let id = job.id;
-        let open = job.questions.iter().filter(|question| question.answer.is_none()).count();
+        // A sign-in never has an answer.
+        let is_open = |question: &&Question| question.answer.is_none() && !question.signs_in;
+        let open = job.questions.iter().filter(is_open).count();
         let is_last_open = job.questions.last().is_some_and(|last| last.answer.is_none());
         let waits = matches!(job.state, State::InputRequired { .. });
         self.states.require(!waits || is_last_open, || {
@@ -142,6 +174,24 @@ impl JobScan<'_> {
         self.states.require(open <= of_each_worker.collect::<HashSet<_>>().len(), || {
             format!("job {id} has {open} open questions, more than one of a worker")
         });
+    }
+
+    /// Messages are in the order of the log, and one that answers a question is its answer.
+    fn check_messages(&mut self, job: &Job) {
+        let (id, mut entries) = (job.id, 0);
+        for (number, message) in (1..).zip(&job.messages) {
+            let place = entries..=job.progress.reports;
+            self.states.require(place.contains(&message.after), || {
+                format!("message {number} of job {id} follows entry {} of its log", message.after)
+            });
+            entries = message.after;
+            let Some(question) = message.answers else { continue };
+            let asked = (1..).zip(&job.questions).find(|(asked, _)| *asked == question);
+            let answer = asked.and_then(|(_, question)| question.answer.as_ref());
+            self.states.require(answer == Some(&message.input), || {
+                format!("message {number} of job {id} is not the answer to question {question}")
+            });
+        }
     }
 
     /// Held once, by its payer and at most what was offered; captured what was reported, for the

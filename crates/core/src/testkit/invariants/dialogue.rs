@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::changes::Changes;
 use crate::event::Event;
 use crate::id::{JobId, NoticeId};
-use crate::job::log::{Phase, Step};
+use crate::job::log::Phase;
 use crate::job::{Job, Question, Requester, State};
 use crate::notice::{Notice, NoticeKind};
 use crate::world::World;
@@ -72,20 +72,9 @@ impl DialogueChecks {
                 log.worker_reports += 1;
                 log.bytes += report.update.content_bytes() as u64;
             }
-            NoticeKind::Step { step, .. } => log.phase = Some(phase_after(step.step, log.phase)),
+            NoticeKind::Step { step, .. } => log.phase = step.step.phase().or(log.phase),
             _ => {}
         }
-    }
-}
-
-/// The phase of a job after this step.
-fn phase_after(step: Step, before: Option<Phase>) -> Phase {
-    match step {
-        Step::Waiting => Phase::Waiting,
-        Step::Working => Phase::Working,
-        Step::InputRequired { .. } => Phase::InputRequired,
-        Step::Result => before.unwrap_or(Phase::Waiting),
-        Step::Ended => Phase::Ended,
     }
 }
 

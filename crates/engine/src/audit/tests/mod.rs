@@ -7,12 +7,15 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use rialto_core::agent::Liveness;
+use rialto_core::agent::key::Holder;
 use rialto_core::answer::Answer;
 use rialto_core::changes::ExpiredRows;
-use rialto_core::command::{Command, DeliveryResult, JobRef, OpenJob, ReportProgress};
+use rialto_core::command::{
+    AskQuestion, Command, DeliveryResult, JobRef, OpenJob, ReportProgress, SendToWorker,
+};
 use rialto_core::envelope::Envelope;
-use rialto_core::id::{JobId, NoticeId};
-use rialto_core::job::progress::ProgressUpdate;
+use rialto_core::id::{AgentId, JobId, NoticeId};
+use rialto_core::job::progress::{ProgressUpdate, ResultPart};
 use rialto_core::job::{Policy, Selection};
 use rialto_core::job::{Queueing, Reassignment, RequesterOptions};
 use rialto_core::notice::Notice;
@@ -82,6 +85,7 @@ async fn grow(dir: &Path) {
         let order = ReportProgress { job, by: helper, epoch, update };
         run(Command::ReportProgress(Box::new(order))).await.expect("it is assigned");
     }
+    talk(&second.engine, asker, helper, job_in(&job)).await;
     // A job within one owner, which does not count for reputation.
     let own = enrol("cousin", "helper", &[]);
     let own = agent_in(&run(Command::Register(Box::new(own))).await.expect("a new name"));
@@ -108,6 +112,37 @@ async fn grow(dir: &Path) {
     }
     posts(&second.engine).await;
     stop(second).await;
+}
+
+/// A question that a message answers, a part, a sign-in, another part, and another message.
+async fn talk(engine: &Engine, asker: AgentId, helper: AgentId, job: JobId) {
+    let run = async |order: Command| engine.run(order).await.expect("these are never refused");
+    let (wanted, epoch) = (JobRef::Id(job), None);
+    let (holder, hash) = (Holder::Agent(asker), [9; 32]);
+    run(Command::IssueKey { holder, hash, retire_others: false, by_operator: false }).await;
+    let ask = |text: &str| {
+        let (job, text) = (wanted.clone(), text.to_owned());
+        Box::new(AskQuestion { job, by: helper, epoch, text, schema: None })
+    };
+    let say = |text: &str| {
+        let (job, input) = (wanted.clone(), format!("{{\"text\":\"{text}\"}}"));
+        let order = SendToWorker { job, by: asker, body: input.clone(), input };
+        Command::SendToWorker(Box::new(order))
+    };
+    let part = |append: bool| {
+        let part = Some(ResultPart { content: "{\"n\":1}".to_owned(), append });
+        let update = ProgressUpdate { part, ..ProgressUpdate::default() };
+        let order = ReportProgress { job: wanted.clone(), by: helper, epoch, update };
+        Command::ReportProgress(Box::new(order))
+    };
+    run(Command::AskQuestion(ask("which city?"))).await;
+    run(say("Lugano")).await;
+    run(part(false)).await;
+    for _ in 0..2 {
+        run(Command::AskToSignIn(ask("sign in elsewhere"))).await;
+        run(part(true)).await;
+    }
+    run(say("and cheap")).await;
 }
 
 /// What a market does: unpaid broadcast tasks, and an auction that is held twice.

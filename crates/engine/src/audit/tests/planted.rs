@@ -188,6 +188,15 @@ fn the_states_of_jobs() {
             job["state"] = serde_json::json!({"InputRequired": {"until": 5}});
         });
     });
+    let talked = "SELECT max(id) FROM jobs WHERE json_array_length(body ->> '$.messages') = 2";
+    plant("jobs.states", "an answer that is not the message that gave it", |db| {
+        rewrite(db, "jobs", number(db, talked), |job| {
+            job["questions"][0]["answer"] = "{\"text\":\"Bern\"}".into();
+        });
+    });
+    plant("jobs.states", "a message out of order", |db| {
+        rewrite(db, "jobs", number(db, talked), |job| job["messages"][1]["after"] = 0.into());
+    });
     plant("jobs.states", "a requester's history cut", |db| {
         let sql = "SELECT max(id) FROM archive WHERE body ->> 'before_asked' IS NOT NULL";
         rewrite(db, "archive", number(db, sql), |job| job["before_asked"] = Value::Null);
@@ -300,6 +309,23 @@ fn inboxes() {
             rewrite(db, "jobs", number(db, logged), |job| add(job, place, 1));
         });
     }
+    let talked = "SELECT max(id) FROM jobs WHERE json_array_length(body ->> '$.messages') = 2";
+    for (what, place) in [("a lost step", "/progress/steps"), ("a lost part", "/progress/parts")] {
+        plant("inbox", what, |db| {
+            rewrite(db, "jobs", number(db, talked), |job| add(job, place, 1));
+        });
+    }
+    plant("inbox", "a question that was never asked", |db| {
+        rewrite(db, "jobs", number(db, talked), |job| {
+            let questions = job["questions"].as_array_mut().expect("questions");
+            questions.push(questions[0].clone());
+        });
+    });
+    plant("inbox", "a phase that the log does not have", |db| {
+        rewrite(db, "jobs", number(db, talked), |job| {
+            job["progress"]["phase"][0] = "Ended".into();
+        });
+    });
     let some = "SELECT min(id) FROM mailboxes WHERE body ->> 'head' > 0";
     for (what, place, more) in [
         ("a head too high", "/head", 1),
