@@ -217,7 +217,28 @@ async fn the_books_agent_has_the_names_the_book_works_out() {
     let entry = market.listed("registry/text-analyst-3000-20917bb1").await;
     assert_eq!(entry["profileAddress"], "rImQ3O6EqiZEOUjMfkrF0cP36q9fMAVSg_hjx0ipdWY");
     assert_eq!(entry["fee"], "1", "0.10 is 1 there");
+    let card = market.0.get("/a2a/agents/text-analyst-3000-20917bb1", None).await.expect(200);
+    assert!(card.text.contains(NATIVE), "{}", card.text);
     market.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_a2a_agent_has_the_names_the_book_works_out() {
+    const UUID: &str = "68ef6c45-25e2-5d30-97f6-0fb3b39d956e";
+    let hub = TestHub::start(Profile::Serve, FLAGS, worked_directory()).await;
+    hub.post("/a2a/agents", None, &json!({"name": "echo"})).await.expect(201);
+    let registry = hub.get(&format!("/registry/agents/{UUID}"), None).await.expect(200);
+    assert_eq!(registry.str("/owner_id"), "a2a:echo");
+    let openclaw = hub.get(&format!("/openclaw/agents/{UUID}/status"), None).await.expect(200);
+    assert_eq!(openclaw.str("/agent_id"), UUID);
+    assert_eq!(hub.record("echo-68ef6c45@a2a").await["native_id"], "echo");
+    let agora = hub.get("/agora/agents", None).await.expect(200);
+    let key = "did:key:z6MkhWt3ARjU3haVRXAqUou5o3VoCNuvkFx7cw21zsHpAmvF";
+    assert_eq!(agora.str("/agents/0/id"), key);
+    // An agent without skills is on no board.
+    let shown = hub.get("/v1/agents/a2a:echo", None).await.expect(200);
+    assert_eq!(shown.str("/names/clara"), "a2a/echo-68ef6c45");
+    hub.stop().await;
 }
 
 #[test]
@@ -230,6 +251,8 @@ fn the_books_other_names_follow_from_the_same_rule() {
             "agora:did:key:z6MkiK6iPnt423Ycuhg83yfJ8PtX2HjH1Hqh3MywFmA2gB3s",
             "a34baa6d-9533-54b0-9199-d6f717ba9fc8",
         ),
+        ("a2a:echo", "68ef6c45-25e2-5d30-97f6-0fb3b39d956e"),
+        ("a2a:geo-route-planner", "f125dec4-767a-5025-8cb8-179b833bbf2a"),
     ] {
         assert_eq!(uuid_of(name), uuid, "{name}");
     }

@@ -7,3 +7,4 @@ mod evidence;
 mod kit;
 mod pairs;
 mod task_trace;
+mod tasks;

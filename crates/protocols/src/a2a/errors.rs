@@ -26,21 +26,73 @@ pub struct Declined {
     pub skills: Option<String>,
 }
 
+/// What a refusal is in this protocol: the reason of an error, and the code of an agent that does
+/// not take a task, if the refusal is one that the agent itself would give (R115). The match is
+/// exhaustive, so that no refusal is forgotten.
+fn reason_and_code(refusal: &Refusal) -> (Reason, Option<&'static str>) {
+    match refusal {
+        Refusal::NotAuthenticated => (Reason::Unauthenticated, None),
+        Refusal::IdentityMismatch | Refusal::Suspended | Refusal::Blocked => {
+            (Reason::Forbidden, None)
+        }
+        Refusal::NotFound => (Reason::TaskNotFound, None),
+        Refusal::NoSuchAgent => (Reason::NotFound, Some("NO_SUCH_SKILL")),
+        Refusal::IdTaken
+        | Refusal::OwnerTaken
+        | Refusal::NameConfusable
+        | Refusal::SameIdOtherContent => (Reason::Conflict, None),
+        Refusal::WrongState { .. } | Refusal::OtherAssignment { .. } => {
+            (Reason::UnsupportedOperation, None)
+        }
+        Refusal::TooManyOpen => (Reason::RateLimited, None),
+        Refusal::AtCapacity | Refusal::AtRateLimit | Refusal::InboxFull => {
+            (Reason::RateLimited, Some("AT_CAPACITY"))
+        }
+        Refusal::MemoryFull { .. } | Refusal::TooManySavedAnswers => (Reason::Unavailable, None),
+        Refusal::Offline => (Reason::Unavailable, Some("OFFLINE")),
+        Refusal::AgentBroken => (Reason::Unavailable, Some("OUT_OF_ORDER")),
+        Refusal::NoSuchSkill | Refusal::SkillNotOffered => {
+            (Reason::InvalidParams, Some("NO_SUCH_SKILL"))
+        }
+        Refusal::BudgetTooLow { .. } => (Reason::InvalidParams, Some("BUDGET_TOO_LOW")),
+        Refusal::TooFewCredits => (Reason::InvalidParams, Some("TOO_FEW_CREDITS")),
+        Refusal::GuestCannotPay => (Reason::InvalidParams, Some("GUEST_CANNOT_PAY")),
+        Refusal::InputRejected { .. } => (Reason::InvalidParams, Some("INPUT_MISFIT")),
+        Refusal::DeadlineTooSoon => (Reason::InvalidParams, Some("DEADLINE_TOO_SOON")),
+        Refusal::BridgeLoop { .. } => (Reason::InvalidParams, Some("BRIDGE_LOOP")),
+        Refusal::OfferExpired
+        | Refusal::OfferNotRead
+        | Refusal::TooManyOffers { .. }
+        | Refusal::OfferAbovePrevious { .. }
+        | Refusal::OfferAmbiguous
+        | Refusal::NoSuchOffer
+        | Refusal::Ambiguous
+        | Refusal::WrongParty
+        | Refusal::UnsupportedCurrency
+        | Refusal::NoSuchOwner { .. }
+        | Refusal::SelfPayment
+        | Refusal::AmountNotPositive
+        | Refusal::PaymentMismatch { .. }
+        | Refusal::JobNotPaid { .. }
+        | Refusal::AlreadySettled { .. }
+        | Refusal::TooManyBlocked { .. }
+        | Refusal::TooManyAgents { .. }
+        | Refusal::Overflow
+        | Refusal::AnsweredElsewhere
+        | Refusal::TooManyReports { .. } => (Reason::InvalidParams, None),
+    }
+}
+
+fn retry_after_seconds(refusal: &Refusal) -> Option<u64> {
+    match refusal.retry() {
+        Retry::Never => None,
+        Retry::After(wait) => Some(wait.0.unsigned_abs().div_ceil(1_000)),
+    }
+}
+
 /// A refusal that the agent itself would give, before there is a task; `None` for one of the hub.
 pub fn declined(refusal: &Refusal, skill: &str) -> Option<Declined> {
-    let code = match refusal {
-        Refusal::NoSuchAgent | Refusal::NoSuchSkill | Refusal::SkillNotOffered => "NO_SUCH_SKILL",
-        Refusal::BudgetTooLow { .. } => "BUDGET_TOO_LOW",
-        Refusal::TooFewCredits => "TOO_FEW_CREDITS",
-        Refusal::GuestCannotPay => "GUEST_CANNOT_PAY",
-        Refusal::Offline => "OFFLINE",
-        Refusal::AtCapacity | Refusal::AtRateLimit | Refusal::InboxFull => "AT_CAPACITY",
-        Refusal::AgentBroken => "OUT_OF_ORDER",
-        Refusal::InputRejected { .. } => "INPUT_MISFIT",
-        Refusal::DeadlineTooSoon => "DEADLINE_TOO_SOON",
-        Refusal::BridgeLoop { .. } => "BRIDGE_LOOP",
-        _ => return None,
-    };
+    let code = reason_and_code(refusal).1?;
     let text = match refusal {
         Refusal::BudgetTooLow { price } => {
             let price = price.to_text(2);
@@ -58,75 +110,26 @@ pub fn declined(refusal: &Refusal, skill: &str) -> Option<Declined> {
         Refusal::InputRejected { reason } => reason.split("; ").map(str::to_owned).collect(),
         _ => Vec::new(),
     };
-    let retry_after_seconds = match refusal.retry() {
-        Retry::Never => None,
-        Retry::After(wait) => Some(wait.0.unsigned_abs().div_ceil(1_000)),
-    };
+    let retry_after_seconds = retry_after_seconds(refusal);
     let is_retryable = refusal.may_succeed_later();
     let skills = None;
     Some(Declined { code, text, retry_after_seconds, is_retryable, violations, skills })
 }
 
-/// The error for a refusal (R115). The match is exhaustive, so that no refusal is forgotten.
+/// The error for a refusal.
 pub fn from_refusal(refusal: &Refusal) -> A2aError {
-    let text = refusal.to_string();
-    let error = |reason| A2aError::new(reason, text.clone());
-    let retry_after_seconds = match refusal.retry() {
-        Retry::Never => None,
-        Retry::After(wait) => Some(wait.0.unsigned_abs().div_ceil(1_000)),
-    };
-    let later = |reason| A2aError { retry_after_seconds, ..error(reason) };
-    match refusal {
-        Refusal::NotAuthenticated | Refusal::IdentityMismatch => error(Reason::Unauthenticated),
-        Refusal::Suspended | Refusal::Blocked => error(Reason::Forbidden),
-        Refusal::NotFound => A2aError::new(Reason::TaskNotFound, "task not found"),
-        Refusal::NoSuchAgent => error(Reason::NotFound),
-        Refusal::IdTaken
-        | Refusal::OwnerTaken
-        | Refusal::NameConfusable
-        | Refusal::SameIdOtherContent => error(Reason::Conflict),
+    let text = match refusal {
+        Refusal::NotFound => "task not found".to_owned(),
         Refusal::WrongState { state } if state.is_final() => {
-            let text = "the task has ended; send a message without taskId to begin a new one";
-            A2aError::new(Reason::UnsupportedOperation, text)
+            "the task has ended; send a message without taskId to begin a new one".to_owned()
         }
-        Refusal::WrongState { .. } | Refusal::OtherAssignment { .. } => {
-            error(Reason::UnsupportedOperation)
-        }
-        Refusal::InboxFull
-        | Refusal::AtCapacity
-        | Refusal::AtRateLimit
-        | Refusal::TooManyOpen
-        | Refusal::TooManySavedAnswers => later(Reason::RateLimited),
-        Refusal::MemoryFull { .. } | Refusal::Offline => later(Reason::Unavailable),
-        Refusal::NoSuchSkill
-        | Refusal::SkillNotOffered
-        | Refusal::BudgetTooLow { .. }
-        | Refusal::TooFewCredits
-        | Refusal::AgentBroken
-        | Refusal::GuestCannotPay
-        | Refusal::InputRejected { .. }
-        | Refusal::DeadlineTooSoon
-        | Refusal::OfferExpired
-        | Refusal::OfferNotRead
-        | Refusal::TooManyOffers { .. }
-        | Refusal::OfferAbovePrevious { .. }
-        | Refusal::OfferAmbiguous
-        | Refusal::NoSuchOffer
-        | Refusal::Ambiguous
-        | Refusal::WrongParty
-        | Refusal::UnsupportedCurrency
-        | Refusal::NoSuchOwner { .. }
-        | Refusal::SelfPayment
-        | Refusal::AmountNotPositive
-        | Refusal::PaymentMismatch { .. }
-        | Refusal::JobNotPaid { .. }
-        | Refusal::AlreadySettled { .. }
-        | Refusal::TooManyBlocked { .. }
-        | Refusal::BridgeLoop { .. }
-        | Refusal::TooManyAgents { .. }
-        | Refusal::Overflow
-        | Refusal::AnsweredElsewhere
-        | Refusal::TooManyReports { .. } => error(Reason::InvalidParams),
+        other => other.to_string(),
+    };
+    let is_full = matches!(refusal, Refusal::MemoryFull { .. } | Refusal::TooManySavedAnswers);
+    A2aError {
+        http_status: is_full.then_some(507),
+        retry_after_seconds: retry_after_seconds(refusal),
+        ..A2aError::new(reason_and_code(refusal).0, text)
     }
 }
 
@@ -214,4 +217,135 @@ pub fn json_response(status: u16, text: String) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     (status, kind, Body::from(text)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rialto_core::job::State;
+    use rialto_core::money::Credits;
+    use rialto_core::refusal::MemoryBudget;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// Every refusal with the reason and HTTP status of its error, and the code of an agent that
+    /// gives it.
+    fn wordings() -> Vec<(Refusal, &'static str, u16, &'static str)> {
+        use Refusal::*;
+        let (price, max) = (Credits::from_micros(250_000), 3);
+        let text = || "x".to_owned();
+        let memory = |budget| MemoryFull { budget };
+        let full = ("UNAVAILABLE", 507);
+        let mut all = vec![
+            (NotAuthenticated, "UNAUTHENTICATED", 401, ""),
+            (IdentityMismatch, "FORBIDDEN", 403, ""),
+            (Suspended, "FORBIDDEN", 403, ""),
+            (Blocked, "FORBIDDEN", 403, ""),
+            (NotFound, "TASK_NOT_FOUND", 404, ""),
+            (NoSuchAgent, "NOT_FOUND", 404, "NO_SUCH_SKILL"),
+            (NoSuchSkill, "INVALID_PARAMS", 400, "NO_SUCH_SKILL"),
+            (SkillNotOffered, "INVALID_PARAMS", 400, "NO_SUCH_SKILL"),
+            (IdTaken, "CONFLICT", 409, ""),
+            (OwnerTaken, "CONFLICT", 409, ""),
+            (NameConfusable, "CONFLICT", 409, ""),
+            (SameIdOtherContent, "CONFLICT", 409, ""),
+            (WrongState { state: State::Completed }, "UNSUPPORTED_OPERATION", 400, ""),
+            (WrongState { state: State::Running }, "UNSUPPORTED_OPERATION", 400, ""),
+            (OtherAssignment { epoch: 2 }, "UNSUPPORTED_OPERATION", 400, ""),
+            (BudgetTooLow { price }, "INVALID_PARAMS", 400, "BUDGET_TOO_LOW"),
+            (TooFewCredits, "INVALID_PARAMS", 400, "TOO_FEW_CREDITS"),
+            (GuestCannotPay, "INVALID_PARAMS", 400, "GUEST_CANNOT_PAY"),
+            (InputRejected { reason: text() }, "INVALID_PARAMS", 400, "INPUT_MISFIT"),
+            (DeadlineTooSoon, "INVALID_PARAMS", 400, "DEADLINE_TOO_SOON"),
+            (BridgeLoop { max: 8 }, "INVALID_PARAMS", 400, "BRIDGE_LOOP"),
+            (Offline, "UNAVAILABLE", 503, "OFFLINE"),
+            (AgentBroken, "UNAVAILABLE", 503, "OUT_OF_ORDER"),
+            (AtCapacity, "RATE_LIMITED", 429, "AT_CAPACITY"),
+            (AtRateLimit, "RATE_LIMITED", 429, "AT_CAPACITY"),
+            (InboxFull, "RATE_LIMITED", 429, "AT_CAPACITY"),
+            (TooManyOpen, "RATE_LIMITED", 429, ""),
+            (TooManySavedAnswers, full.0, full.1, ""),
+            (memory(MemoryBudget::Owner), full.0, full.1, ""),
+            (memory(MemoryBudget::Newcomers), full.0, full.1, ""),
+            (memory(MemoryBudget::Hub), full.0, full.1, ""),
+        ];
+        // A client of this protocol sends nothing that is refused like this.
+        let others = [
+            OfferExpired,
+            OfferNotRead,
+            TooManyOffers { max },
+            OfferAbovePrevious { before: price },
+            OfferAmbiguous,
+            NoSuchOffer,
+            Ambiguous,
+            WrongParty,
+            UnsupportedCurrency,
+            NoSuchOwner { name: text() },
+            SelfPayment,
+            AmountNotPositive,
+            PaymentMismatch { paid: price },
+            JobNotPaid { pending: false },
+            AlreadySettled { by: text() },
+            TooManyBlocked { max },
+            TooManyAgents { max },
+            Overflow,
+            AnsweredElsewhere,
+            TooManyReports { max: 9 },
+        ];
+        all.extend(others.map(|refusal| (refusal, "INVALID_PARAMS", 400, "")));
+        all
+    }
+
+    /// The name of a refusal as it is stored.
+    fn stored_name(refusal: &Refusal) -> String {
+        match serde_json::to_value(refusal).unwrap() {
+            Value::Object(object) => object.keys().next().unwrap().clone(),
+            other => other.as_str().unwrap().to_owned(),
+        }
+    }
+
+    #[test]
+    fn every_refusal_of_the_core_has_its_error_and_its_code() {
+        let wordings = wordings();
+        for (refusal, reason, status, code) in &wordings {
+            let error = from_refusal(refusal);
+            assert_eq!(
+                (error.reason.name(), error.http_status()),
+                (*reason, *status),
+                "{refusal:?}"
+            );
+            assert!(!error.message.is_empty(), "{refusal:?}");
+            let waits = matches!(refusal.retry(), Retry::After(_));
+            assert_eq!(error.retry_after_seconds.is_some(), waits, "{refusal:?}");
+            let declined = declined(refusal, "sum");
+            assert_eq!(declined.as_ref().map_or("", |declined| declined.code), *code);
+            if let Some(declined) = declined {
+                assert!(!declined.text.is_empty(), "{refusal:?}");
+                assert_eq!(declined.is_retryable, refusal.may_succeed_later(), "{refusal:?}");
+                assert_eq!(declined.retry_after_seconds, error.retry_after_seconds);
+            }
+        }
+        // The error of a name that is unknown lists those that are known.
+        let listed = serde_json::from_str::<Refusal>("\"?\"").unwrap_err().to_string();
+        let names: BTreeSet<String> =
+            listed.split('`').skip(3).step_by(2).map(str::to_owned).collect();
+        let tested: BTreeSet<String> = wordings.iter().map(|one| stored_name(&one.0)).collect();
+        assert_eq!(tested, names);
+    }
+
+    #[test]
+    fn what_an_agent_refuses_says_how_to_do_it_right() {
+        let price = Credits::from_micros(250_000);
+        let said = |refusal| declined(&refusal, "sum").unwrap().text;
+        let dear = said(Refusal::BudgetTooLow { price });
+        assert!(dear.starts_with("sum costs 0.25 credits: send it again with metadata"), "{dear}");
+        assert!(dear.contains(r#"{"urn:rialto:a2a:hire:v1":{"budget":"0.25"}}"#), "{dear}");
+        let none = said(Refusal::SkillNotOffered);
+        assert!(none.contains("\"sum\"") && none.contains("card"), "{none}");
+        let reason = "/n is required; /m must be a number".to_owned();
+        let misfit = declined(&Refusal::InputRejected { reason }, "sum").unwrap();
+        assert_eq!(misfit.violations, ["/n is required", "/m must be a number"]);
+    }
 }

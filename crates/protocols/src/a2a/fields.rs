@@ -84,7 +84,7 @@ const TASK: FieldParts = &[
     ("/status/message", Part::Reason),
     ("/status/timestamp", Part::Time),
     ("/artifacts", Part::Output),
-    ("/history", Part::Framing),
+    ("/history", Part::History),
     ("/metadata/urn:rialto:a2a:hire:v1/skill", Part::Skill),
     ("/metadata/urn:rialto:a2a:hire:v1/worker", Part::Worker),
     ("/metadata/urn:rialto:a2a:hire:v1/protocol", Part::Framing),

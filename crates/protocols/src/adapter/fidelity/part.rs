@@ -19,6 +19,8 @@ pub enum Part {
     Correlation,
     Conversation,
     Turn,
+    /// Earlier messages of the requester and the worker, repeated in a later one.
+    History,
     /// How a worker is to be chosen.
     Strategy,
     /// Whether the job may wait for a worker that is away.
@@ -67,6 +69,7 @@ impl Part {
             Self::Correlation => "correlation",
             Self::Conversation => "conversation",
             Self::Turn => "turn",
+            Self::History => "history",
             Self::Strategy => "strategy",
             Self::Queueing => "queueing",
             Self::Culture => "culture",
@@ -120,7 +123,7 @@ impl Part {
             Self::Id => "the requester's own id; the worker gets the hub's id",
             Self::Worker => "the message is addressed to it",
             Self::Callback => "delivery addresses are not passed on",
-            Self::Correlation | Self::Conversation | Self::Turn => {
+            Self::Correlation | Self::Conversation | Self::Turn | Self::History => {
                 "stored with the job and returned with the result"
             }
             Self::Deadline => "the hub enforces it",
@@ -134,8 +137,8 @@ impl Part {
     }
 
     /// Whether only the party that sent or received the message may see it: a callback address can
-    /// be all it takes to answer.
+    /// be all it takes to answer, and earlier messages name the bid.
     pub const fn is_private(self) -> bool {
-        matches!(self, Self::Callback)
+        matches!(self, Self::Callback | Self::History)
     }
 }
