@@ -1,8 +1,7 @@
 //! A job never returns to its requester (B12).
 //!
-//! The other half of the rule, the hop count, is decided in core and tested there: no protocol lets
-//! a requester claim that a job came from elsewhere, so over the wire every job starts at zero
-//! hops.
+//! The other half of the rule is the hop count. In a2a, whose workers may be hubs too, a message can
+//! say how many bridges it has crossed; in all other protocols every job starts at zero.
 
 use super::books::Balances;
 use super::cells::{Cell, FLAGS, STARTING_CREDITS, walk};
@@ -76,6 +75,28 @@ async fn an_agent_cannot_hire_itself_by_its_alias_in_another_protocol() {
     assert_eq!(code, "ADAPTATION_FAILED", "{}", reply.text);
     assert_eq!(reply.header("rialto-job"), None, "{}", reply.text);
     assert_eq!(snapshot(&hub).await.kept, before);
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_has_crossed_more_than_eight_bridges_is_refused() {
+    use serde_json::json;
+
+    use crate::a2a::kit::{HIRE, hire_message};
+
+    let hub = TestHub::serve(FLAGS).await;
+    let client = hub.a2a_client("asker").await;
+    let worker = hub.agent("acme", "work", "0", None).await;
+    let path = hub.a2a_path("registry", &worker.id);
+    for (hop, opens) in [(0, true), (8, true), (9, false), (1_000, false)] {
+        let message = hire_message("m-1", "work, please", json!({"hop": hop}));
+        let params = json!({"message": message, "configuration": {"returnImmediately": true}});
+        let reply = hub.rpc(&path, &client.key, "SendMessage", params).await.expect(200);
+        assert_eq!(reply.header("rialto-job").is_some(), opens, "{hop}: {}", reply.text);
+        let refused = reply.json()["result"]["message"]["metadata"][HIRE]["refused"].clone();
+        let expected = if opens { json!(null) } else { json!("BRIDGE_LOOP") };
+        assert_eq!(refused, expected, "{hop}: {}", reply.text);
+    }
     hub.stop().await;
 }
 
