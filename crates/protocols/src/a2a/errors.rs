@@ -41,9 +41,9 @@ fn reason_and_code(refusal: &Refusal) -> (Reason, Option<&'static str>) {
         | Refusal::OwnerTaken
         | Refusal::NameConfusable
         | Refusal::SameIdOtherContent => (Reason::Conflict, None),
-        Refusal::WrongState { .. } | Refusal::OtherAssignment { .. } => {
-            (Reason::UnsupportedOperation, None)
-        }
+        Refusal::WrongState { .. }
+        | Refusal::OtherAssignment { .. }
+        | Refusal::AnsweredElsewhere => (Reason::UnsupportedOperation, None),
         Refusal::TooManyOpen => (Reason::RateLimited, None),
         Refusal::AtCapacity | Refusal::AtRateLimit | Refusal::InboxFull => {
             (Reason::RateLimited, Some("AT_CAPACITY"))
@@ -78,7 +78,6 @@ fn reason_and_code(refusal: &Refusal) -> (Reason, Option<&'static str>) {
         | Refusal::TooManyBlocked { .. }
         | Refusal::TooManyAgents { .. }
         | Refusal::Overflow
-        | Refusal::AnsweredElsewhere
         | Refusal::TooManyReports { .. } => (Reason::InvalidParams, None),
     }
 }
@@ -254,6 +253,7 @@ mod tests {
             (WrongState { state: State::Completed }, "UNSUPPORTED_OPERATION", 400, ""),
             (WrongState { state: State::Running }, "UNSUPPORTED_OPERATION", 400, ""),
             (OtherAssignment { epoch: 2 }, "UNSUPPORTED_OPERATION", 400, ""),
+            (AnsweredElsewhere, "UNSUPPORTED_OPERATION", 400, ""),
             (BudgetTooLow { price }, "INVALID_PARAMS", 400, "BUDGET_TOO_LOW"),
             (TooFewCredits, "INVALID_PARAMS", 400, "TOO_FEW_CREDITS"),
             (GuestCannotPay, "INVALID_PARAMS", 400, "GUEST_CANNOT_PAY"),
@@ -291,7 +291,6 @@ mod tests {
             TooManyBlocked { max },
             TooManyAgents { max },
             Overflow,
-            AnsweredElsewhere,
             TooManyReports { max: 9 },
         ];
         all.extend(others.map(|refusal| (refusal, "INVALID_PARAMS", 400, "")));
