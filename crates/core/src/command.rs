@@ -222,6 +222,12 @@ pub enum Command {
     RemoveJobWebhook(Box<RemoveJobWebhook>),
     /// Requests work, and wants every entry of the job's log at a URL.
     OpenJobWithWebhook(Box<OpenJobWithWebhook>),
+    /// The protocol of a worker has handed the job over, is about to, or learned of the worker.
+    RecordHandover(Box<RecordHandover>),
+    /// The worker reports, asks, ends or declines, in the words of its own protocol as well.
+    ReportOriginal(Box<ReportOriginal>),
+    /// What the protocol of an agent knows of it has changed.
+    UpdateCard(Box<UpdateCard>),
 }
 
 impl Command {
@@ -354,6 +360,18 @@ pub struct ProfileUpdate {
     pub skills: Option<Vec<Skill>>,
     pub endpoint: Option<String>,
     pub availability: Option<Availability>,
+}
+
+/// Replaces what the protocol of an agent keeps of it, unless it was changed meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpdateCard {
+    pub agent: AgentId,
+    /// The digest of the card that was read before.
+    pub known: Digest,
+    pub name: String,
+    #[serde(with = "crate::encoding::named_fields")]
+    pub skills: Vec<Skill>,
+    pub card: String,
 }
 
 /// How an attempt to deliver a notice ended.

@@ -15,8 +15,8 @@ use crate::envelope::{self, Envelope, Proof};
 use crate::event::Event;
 use crate::id::{AgentId, JobId, TransferId};
 use crate::job::{
-    Requester, abandon, acceptance, end, grace_period, offer, open, progress, question, request,
-    webhook, work,
+    Requester, abandon, acceptance, end, grace_period, handover, offer, open, progress, question,
+    request, webhook, work,
 };
 use crate::ledger::accounts;
 use crate::notice::NoticeKind;
@@ -126,6 +126,9 @@ pub(crate) fn execute(draft: &mut Draft<'_>, command: Command) -> Result<Answer,
         Command::SetJobWebhook(order) => webhook::set(draft, *order),
         Command::OpenJobWithWebhook(order) => webhook::open_with(draft, *order),
         Command::RemoveJobWebhook(order) => webhook::remove(draft, &order),
+        Command::RecordHandover(order) => handover::record(draft, *order),
+        Command::ReportOriginal(order) => handover::report_original(draft, *order),
+        Command::UpdateCard(order) => registration::update_card(draft, *order),
         Command::AnswerQuestion(order) => question::answer(draft, *order),
         Command::ReportResult(report) => work::report_result(draft, *report),
         Command::Respond { job, by, response } => {
@@ -311,6 +314,11 @@ pub fn missing_rows(world: &World, envelope: &Envelope) -> Vec<MissingRow> {
         Command::SetJobWebhook(order) => rows.named(&order.job),
         Command::RemoveJobWebhook(order) => rows.named(&order.job),
         Command::AnswerQuestion(order) => rows.named(&order.job),
+        Command::RecordHandover(order) => {
+            rows.named(&order.job);
+            order.conversation.into_iter().for_each(|name| rows.claim(name));
+        }
+        Command::ReportOriginal(order) => rows.named(order.report.job()),
         Command::AbandonJob(order) => {
             if let Some(by) = author(order.by) {
                 rows.invited(by, &order.request);

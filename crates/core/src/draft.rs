@@ -15,7 +15,7 @@ use crate::event::{Event, HistoryLine};
 use crate::id::*;
 use crate::idempotency::{IdempotencyEntry, IdempotencyRecord};
 use crate::job::select::Rotation;
-use crate::job::{Job, Requester, log};
+use crate::job::{Job, Original, Requester, log};
 use crate::ledger::{Entry, Transfer};
 use crate::market::MarketRecord;
 use crate::message::inbox::Inbox;
@@ -55,6 +55,8 @@ pub struct Draft<'w> {
     market_records: Vec<Arc<MarketRecord>>,
     /// The command's original text, for receivers of the same protocol.
     pub(crate) original: Option<OriginalText>,
+    /// The worker's report in its own words, until it is written.
+    pub(crate) worker_original: Option<Original>,
     /// The agent that gets the answer of this command, so it needs no notice.
     pub(crate) answered_agent: Option<AgentId>,
 }
@@ -95,6 +97,7 @@ impl<'w> Draft<'w> {
             events: Vec::new(),
             market_records: Vec::new(),
             original: None,
+            worker_original: None,
             answered_agent: None,
         }
     }

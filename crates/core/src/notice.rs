@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::alias::Protocol;
 use crate::id::{AgentId, JobId, NoticeId};
+use crate::job::Original;
 use crate::job::log::{LogContent, LoggedStep};
 use crate::job::progress::{ProgressReport, ProgressUpdate};
 use crate::time::Timestamp;
@@ -76,6 +77,8 @@ pub enum NoticeKind {
     LogEntry { job: JobId, webhook: String, number: u32, part: u32, content: Box<LogContent> },
     /// The requester of your job sent you a message, by its number among the messages.
     RequesterMessage { job: JobId, epoch: u32, number: u32 },
+    /// The same as `Progress`, with the report in the words of the protocol that both parties use.
+    OriginalProgress { job: JobId, report: Box<ProgressReport>, original: Original },
 }
 
 /// How a notice counts towards the inbox limit.
@@ -103,18 +106,14 @@ impl NoticeKind {
                 body: String::new(),
                 previous: *follows,
             },
-            Self::Progress { job, report } => {
+            Self::Progress { job, report } | Self::OriginalProgress { job, report, .. } => {
                 let ProgressReport { number, previous, epoch, .. } = **report;
                 let update = ProgressUpdate::default();
                 let report = Box::new(ProgressReport { number, previous, epoch, update });
                 Self::Progress { job: *job, report }
             }
             Self::LogEntry { job, webhook, number, part, content } => {
-                let content = match **content {
-                    LogContent::Report(_) => LogContent::Report(ProgressUpdate::default()),
-                    LogContent::Step(step) => LogContent::Step(step),
-                };
-                let (webhook, content) = (webhook.clone(), Box::new(content));
+                let (webhook, content) = (webhook.clone(), Box::new(content.without_text()));
                 Self::LogEntry { job: *job, webhook, number: *number, part: *part, content }
             }
             other => other.clone(),
@@ -126,6 +125,9 @@ impl NoticeKind {
         match self {
             Self::Message { body, .. } => body.len(),
             Self::Progress { report, .. } => report.update.content_bytes(),
+            Self::OriginalProgress { report, original, .. } => {
+                report.update.content_bytes() + original.content_bytes()
+            }
             Self::LogEntry { content, .. } => content.content_bytes(),
             _ => 0,
         }
@@ -149,8 +151,17 @@ impl NoticeKind {
             | Self::OfferLost { .. } => NoticeClass::Work,
             Self::OfferReceived { .. }
             | Self::Progress { .. }
+            | Self::OriginalProgress { .. }
             | Self::RequesterMessage { .. }
             | Self::Message { .. } => NoticeClass::FromOthers,
+        }
+    }
+
+    /// The entry of a job's log that it is, if it is a report of a worker.
+    pub fn progress_report(&self) -> Option<&ProgressReport> {
+        match self {
+            Self::Progress { report, .. } | Self::OriginalProgress { report, .. } => Some(report),
+            _ => None,
         }
     }
 
@@ -168,6 +179,7 @@ impl NoticeKind {
             | Self::PriceAgreed { job, .. }
             | Self::OfferLost { job, .. }
             | Self::Progress { job, .. }
+            | Self::OriginalProgress { job, .. }
             | Self::InputRequested { job, .. }
             | Self::Step { job, .. }
             | Self::LogEntry { job, .. }

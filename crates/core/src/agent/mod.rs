@@ -82,7 +82,7 @@ pub struct Agent {
 /// How the hub knows that an agent is online.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Liveness {
-    /// It has an endpoint: online until a connection fails.
+    /// It has an endpoint, or its protocol calls it: online until a connection fails.
     #[serde(rename = "Reached")]
     ByEndpoint,
     /// It polls: online for a while after each request.
@@ -215,6 +215,11 @@ impl Agent {
     /// The endpoint for deliveries, or `None` when the agent polls.
     pub fn delivery_url(&self) -> Option<String> {
         self.endpoint.clone().filter(|_| self.liveness == Liveness::ByEndpoint)
+    }
+
+    /// Whether its protocol calls it. Core delivers nothing to it, and it fetches nothing.
+    pub fn is_called_by_protocol(&self) -> bool {
+        self.liveness == Liveness::ByEndpoint && self.endpoint.is_none()
     }
 
     /// Whether it refuses messages from another agent.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::key::{Holder, Key, KeyHash};
 use super::{Agent, AgentState, Liveness, presence, probation, status, suspension};
-use crate::alias::Protocol;
+use crate::alias::{Digest, Protocol};
 use crate::answer::Answer;
-use crate::command::{Actor, ProfileUpdate, Registration};
+use crate::command::{Actor, ProfileUpdate, Registration, UpdateCard};
 use crate::draft::Draft;
 use crate::event::Event;
 use crate::id::{AgentId, OwnerId};
@@ -320,4 +320,22 @@ fn answer(draft: &Draft<'_>, id: AgentId, new: bool, returned: bool) -> Answer {
     let agent_state =
         draft.agent_state(id).cloned().unwrap_or_else(|| AgentState::new(id, draft.now));
     Answer::Agent { agent: Arc::new(agent), state: Arc::new(agent_state), new, returned }
+}
+
+/// Replaces what the agent's protocol keeps of it, if nothing else changed that since it was read.
+pub fn update_card(draft: &mut Draft<'_>, order: UpdateCard) -> Result<Answer, Refusal> {
+    let UpdateCard { agent: id, known, name, skills, card } = order;
+    let old = draft.agent(id).filter(|agent| agent.active).cloned().ok_or(Refusal::NoSuchAgent)?;
+    if Digest::of(&[old.card.as_bytes()]) != known {
+        return Err(Refusal::SameIdOtherContent);
+    }
+    let is_shown = old.name != name || old.skills != skills;
+    let mut agent = Agent { name, skills, card, ..old.clone() };
+    agent.original_name = changed_original_name(&old, &agent);
+    draft.put_agent(agent);
+    if is_shown {
+        draft.add_event(Event::AgentUpdated { agent: id });
+        open::dispatch_queue(draft);
+    }
+    Ok(agent_answer(draft, id))
 }

@@ -244,6 +244,86 @@ pub struct RemoveJobWebhook {
     pub id: String,
 }
 
+/// What the protocol of a worker did with the worker's job, or learned of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordHandover {
+    pub job: JobRef,
+    pub by: AgentId,
+    /// Which assignment of the job is meant.
+    pub epoch: u32,
+    /// Text of the worker's protocol, kept with the assignment. `None` keeps what is there, and says
+    /// that there is news of the worker.
+    pub state: Option<String>,
+    pub stage: HandoverStage,
+    /// Later jobs find the first job with this name.
+    pub conversation: Option<Digest>,
+}
+
+/// How far a worker is with a job that its protocol hands over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HandoverStage {
+    /// The job is about to be sent, so it may be there already.
+    Sending,
+    /// The worker has it.
+    Received,
+    /// The worker works on it.
+    Working,
+}
+
+/// A report of a worker, and the same in the words of its own protocol.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportOriginal {
+    pub report: OriginalReport,
+    /// JSON text.
+    pub original: String,
+}
+
+/// What a worker can report in its own words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OriginalReport {
+    Progress(ReportProgress),
+    Question(AskQuestion),
+    SignIn(AskQuestion),
+    Result(ReportResult),
+    Decline { job: JobRef, by: AgentId, epoch: Option<u32>, reason: Option<String> },
+}
+
+impl OriginalReport {
+    /// The job it is about.
+    pub fn job(&self) -> &JobRef {
+        match self {
+            Self::Progress(order) => &order.job,
+            Self::Question(order) | Self::SignIn(order) => &order.job,
+            Self::Result(order) => &order.job,
+            Self::Decline { job, .. } => job,
+        }
+    }
+
+    /// The worker that reports.
+    pub fn by(&self) -> AgentId {
+        match self {
+            Self::Progress(order) => order.by,
+            Self::Question(order) | Self::SignIn(order) => order.by,
+            Self::Result(order) => order.by,
+            Self::Decline { by, .. } => *by,
+        }
+    }
+}
+
+impl From<OriginalReport> for Command {
+    fn from(report: OriginalReport) -> Self {
+        match report {
+            OriginalReport::Progress(order) => Self::ReportProgress(Box::new(order)),
+            OriginalReport::Question(order) => Self::AskQuestion(Box::new(order)),
+            OriginalReport::SignIn(order) => Self::AskToSignIn(Box::new(order)),
+            OriginalReport::Result(order) => Self::ReportResult(Box::new(order)),
+            OriginalReport::Decline { job, by, epoch, reason } => {
+                Self::Decline { job, by, epoch, reason }
+            }
+        }
+    }
+}
+
 /// A worker's report about an assigned job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportResult {

@@ -69,8 +69,17 @@ pub fn fail(
     let paid = Credits::ZERO;
     let cause = Some(cause);
     let (output, words, content) = (None, None, None);
-    let report =
-        JobResult { ok: false, output, paid, duration: took, cause, text, meta: words, content };
+    let report = JobResult {
+        ok: false,
+        output,
+        paid,
+        duration: took,
+        cause,
+        text,
+        meta: words,
+        content,
+        original: draft.worker_original.take(),
+    };
     finish(draft, job, state, report)
 }
 
@@ -93,6 +102,7 @@ pub fn fail_with_meta(
         text,
         meta: words,
         content: None,
+        original: None,
     };
     finish(draft, job, State::Failed, report)
 }

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::progress::ProgressUpdate;
-use super::{Job, State, webhook};
+use super::{Job, Original, State, webhook};
 use crate::draft::Draft;
 use crate::id::NoticeId;
 use crate::notice::NoticeKind;
@@ -85,15 +85,46 @@ pub struct LoggedStep {
 pub enum LogContent {
     Report(ProgressUpdate),
     Step(Step),
+    /// A report, and the same in the worker's own words.
+    Original {
+        update: ProgressUpdate,
+        original: Original,
+    },
 }
 
 impl LogContent {
+    /// A report, in the worker's own words if there are any.
+    pub fn of_report(update: &ProgressUpdate, original: Option<&Original>) -> Self {
+        let update = update.clone();
+        match original.cloned() {
+            None => Self::Report(update),
+            Some(original) => Self::Original { update, original },
+        }
+    }
+
+    /// What a worker reported, if it is a report.
+    pub fn update(&self) -> Option<&ProgressUpdate> {
+        match self {
+            Self::Report(update) | Self::Original { update, .. } => Some(update),
+            Self::Step(_) => None,
+        }
+    }
+
+    /// The same without content, which may be long.
+    pub fn without_text(&self) -> Self {
+        match self {
+            Self::Step(step) => Self::Step(*step),
+            Self::Report(_) | Self::Original { .. } => Self::Report(ProgressUpdate::default()),
+        }
+    }
+
     /// The size of its content.
     pub fn content_bytes(&self) -> usize {
-        match self {
-            Self::Report(update) => update.content_bytes(),
-            Self::Step(_) => 0,
-        }
+        let original = match self {
+            Self::Original { original, .. } => original.content_bytes(),
+            _ => 0,
+        };
+        self.update().map_or(0, ProgressUpdate::content_bytes) + original
     }
 }
 
@@ -119,10 +150,14 @@ pub fn add_phase(draft: &mut Draft<'_>, job: &mut Job) {
     add_step(draft, job, step);
 }
 
-/// Whether the job ended with a result of its own.
+/// Whether the job ended with a result of its own. A requester of the worker's protocol gets the
+/// result in the worker's words: all parts of it are in the log, and the end has the rest.
 fn has_unreported_result(job: &Job) -> bool {
+    let in_own_words = |original: &Original| original.protocol == job.request.origin;
     job.state == State::Completed
-        && job.result.as_ref().is_some_and(|result| result.output.is_some())
+        && job.result.as_ref().is_some_and(|result| {
+            result.output.is_some() && !result.original.as_ref().is_some_and(in_own_words)
+        })
 }
 
 fn add_step(draft: &mut Draft<'_>, job: &mut Job, step: Step) {

@@ -8,6 +8,7 @@ pub mod acceptance;
 pub mod backoff;
 pub mod end;
 pub mod grace_period;
+pub mod handover;
 pub mod log;
 pub mod offer;
 pub mod open;
@@ -33,6 +34,7 @@ use crate::money::Credits;
 use crate::price_step::PriceStep;
 use crate::time::{Millis, Timestamp};
 pub use backoff::Backoff;
+pub use handover::{Handover, Original};
 pub use offer::Offer;
 pub use policy::{NamedWorker, Policy, Queueing, Reassignment, RequesterOptions};
 pub use progress::Progress;
@@ -55,6 +57,8 @@ pub struct Job {
     /// Raised with every assignment; only the worker of the current one may act.
     pub epoch: u32,
     pub assignment: Option<Assignment>,
+    /// What the worker's protocol keeps with the assignment.
+    pub handover: Option<Handover>,
     pub acceptance: Acceptance,
     pub progress: Progress,
     /// The workers' questions to the requester, in order. Only the last may lack an answer.
@@ -333,6 +337,9 @@ pub struct JobResult {
     /// Digest of the worker's report, to tell a repeat from a different report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Digest>,
+    /// The report in the worker's own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<Original>,
 }
 
 /// Why a job ended without success.
@@ -367,6 +374,10 @@ pub enum Cause {
     WithinGracePeriod,
     /// The requester did not answer the worker's question.
     NoAnswer,
+    /// The worker cannot use the input.
+    InputMisfit,
+    /// It is not known whether the worker got the job.
+    UnknownFate,
 }
 
 impl Cause {
@@ -386,8 +397,10 @@ impl Job {
             text(report.and_then(|report| report.output.as_ref())),
             text(report.and_then(|report| report.text.as_ref())),
             text(report.and_then(|report| report.meta.as_ref())),
+            report.and_then(|report| report.original.as_ref()).map_or(0, Original::content_bytes),
         ];
-        let asked = self.dialogue_bytes() + text(self.progress.text.as_ref());
+        let handed = self.handover.as_ref().map_or(0, |handover| handover.state.len());
+        let asked = self.dialogue_bytes() + text(self.progress.text.as_ref()) + handed;
         self.request.input.len() + self.request.meta.len() + asked + told.iter().sum::<usize>()
     }
 
@@ -466,6 +479,7 @@ impl Job {
     /// Removes the assignment and the acceptance.
     pub fn unassign(&mut self) {
         self.assignment = None;
+        self.handover = None;
         self.acceptance.accepted_at = None;
         self.acceptance.worker_job_id = None;
         self.acceptance.ready_at = None;

@@ -8,7 +8,7 @@ use super::{
     Acceptance, AgreedPrice, Assignment, Candidates, Job, Links, Payment, Progress, Request,
     Requester, Selection, State, acceptance, grace_period, offer, question, readiness, select,
 };
-use crate::agent::{market_totals, suspension};
+use crate::agent::{Agent, market_totals, suspension};
 use crate::alias::{ClaimTarget, Digest, claim};
 use crate::answer::Answer;
 use crate::command::OpenJob;
@@ -48,7 +48,7 @@ pub fn open(draft: &mut Draft<'_>, order: OpenJob) -> Result<Answer, Refusal> {
     match chosen {
         Ok(None) => hold_budget(draft, &mut job)?,
         Ok(Some(chosen)) => acceptance::hold_and_assign(draft, &mut job, chosen)?,
-        Err(nobody) if job.policy.queueing.when_unmatched && may_resolve_by_waiting(&nobody) => {
+        Err(nobody) if may_wait(draft, &job, &nobody) => {
             check_waiting_capacity(draft, &job)?;
             hold_budget(draft, &mut job)?;
             queue(draft, &mut job);
@@ -89,6 +89,21 @@ fn check_waiting_capacity(draft: &Draft<'_>, job: &Job) -> Result<(), Refusal> {
     let Selection::Direct(agent) = job.selection else { return Ok(()) };
     let same = draft.world.jobs_waiting_for(agent);
     if readiness::has_waiting_capacity(same, job) { Ok(()) } else { Err(Refusal::AtCapacity) }
+}
+
+/// Whether a job without a worker is queued instead of refused.
+fn may_wait(draft: &Draft<'_>, job: &Job, why: &Refusal) -> bool {
+    let is_away = |agent| {
+        let called = draft.agent(agent).is_some_and(Agent::is_called_by_protocol);
+        called && !draft.is_suspended(agent) && !job.candidates.declined.contains(&agent)
+    };
+    let for_named = match job.selection {
+        Selection::Direct(agent) if *why == Refusal::Offline => {
+            job.policy.named_worker.may_be_offline && is_away(agent)
+        }
+        _ => false,
+    };
+    for_named || job.policy.queueing.when_unmatched && may_resolve_by_waiting(why)
 }
 
 /// Whether the refusal may no longer apply when another agent comes online.
@@ -168,6 +183,7 @@ pub fn new_job(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
         },
         epoch: 0,
         assignment: None,
+        handover: None,
         progress: Progress::default(),
         questions: Vec::new(),
         messages: Vec::new(),
@@ -231,6 +247,7 @@ pub fn agree_price(draft: &Draft<'_>, job: &mut Job, chosen: Candidate) -> Agree
 pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     let Some(agent) = draft.agent(chosen.agent) else { return };
     let (owner, url) = (agent.owner, agent.delivery_url());
+    let fetches = url.is_none() && !agent.is_called_by_protocol();
     let answers_itself = agent.terms.intake.confirms_jobs;
     // A worker that reads by urgency is notified when it reads.
     let told_later = agent.terms.intake.urgent_first && url.is_none();
@@ -248,6 +265,7 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
     job.acceptance.promised = job.request.wanted_by.or(takes.map(|takes| draft.now.plus(takes)));
     job.candidates.pending_assignment = None;
     job.progress.restart();
+    job.handover = None;
     job.epoch += 1;
     job.state = State::Assigned;
     job.assignment = Some(Assignment {
@@ -266,7 +284,7 @@ pub fn assign(draft: &mut Draft<'_>, job: &mut Job, chosen: Candidate) {
         excused: false,
     });
     // A polling worker answers whenever it polls; few requesters wait for that.
-    job.pending |= url.is_none() && !job.policy.requester.waits;
+    job.pending |= fetches && !job.policy.requester.waits;
     draft.add_event(Event::JobAssigned { job: job.id, worker: chosen.agent, epoch: job.epoch });
     market_totals::update(draft, chosen.agent, job, |tally| tally.assigned += 1);
     if told_later {

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::log::{self, LogContent, Phase};
-use super::{Job, Requester, Selection, State, acceptance, webhook, work};
+use super::{Job, Original, Requester, Selection, State, acceptance, webhook, work};
 use crate::answer::Answer;
 use crate::command::ReportProgress;
 use crate::draft::Draft;
@@ -196,7 +196,11 @@ pub fn add_to_log(
         // The first piece continues nothing.
         part.append &= job.progress.parts > 0;
     }
-    let bytes = job.progress.bytes + update.content_bytes() as u64;
+    // Only a requester of the same protocol reads it.
+    let is_read = |original: &Original| original.protocol == job.request.origin;
+    let original = draft.worker_original.take().filter(is_read);
+    let added = update.content_bytes() + original.as_ref().map_or(0, Original::content_bytes);
+    let bytes = job.progress.bytes + added as u64;
     let limits = draft.world.rules.progress;
     if job.progress.worker_reports() >= limits.reports || bytes > limits.report_bytes {
         return Err(Refusal::TooManyReports { max: limits.reports });
@@ -224,9 +228,13 @@ pub fn add_to_log(
     let (previous, epoch) = (job.progress.newest, job.epoch);
     let (fraction, text) = (update.fraction, update.text.clone());
     job.progress.parts += u32::from(begins);
-    webhook::notify_all(draft, job, number, || LogContent::Report(update.clone()));
+    webhook::notify_all(draft, job, number, || LogContent::of_report(&update, original.as_ref()));
     let report = Box::new(ProgressReport { number, previous, epoch, update });
-    let notice = draft.notify(to, NoticeKind::Progress { job: job.id, report }, url);
+    let news = match original {
+        None => NoticeKind::Progress { job: job.id, report },
+        Some(original) => NoticeKind::OriginalProgress { job: job.id, report, original },
+    };
+    let notice = draft.notify(to, news, url);
     job.progress = Progress {
         fraction: fraction.or(job.progress.fraction),
         text: text.or(job.progress.text.take()),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::progress::ProgressLimits;
-use super::{Cause, Job, JobWebhook, Requester, State, end, progress, work};
+use super::{Cause, Job, JobWebhook, Original, Requester, State, end, progress, work};
 use crate::answer::Answer;
 use crate::command::{AnswerQuestion, AskQuestion, JobRef, SendToWorker};
 use crate::draft::Draft;
@@ -39,6 +39,9 @@ pub struct Question {
     /// by itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signs_in: bool,
+    /// The question in the worker's own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<Original>,
 }
 
 /// A message of the requester to its worker, after the request.
@@ -63,7 +66,8 @@ impl Question {
     /// The size of its content.
     pub fn content_bytes(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        self.text.len() + length(&self.schema) + length(&self.answer)
+        let original = self.original.as_ref().map_or(0, Original::content_bytes);
+        self.text.len() + length(&self.schema) + length(&self.answer) + original
     }
 }
 
@@ -113,7 +117,17 @@ pub fn ask(draft: &mut Draft<'_>, order: AskQuestion, signs_in: bool) -> Result<
     };
     let (epoch, asked_at) = (job.epoch, draft.now);
     let (answer, answered_at) = (None, None);
-    job.questions.push(Question { epoch, text, schema, asked_at, answer, answered_at, signs_in });
+    let original = draft.worker_original.take();
+    job.questions.push(Question {
+        epoch,
+        text,
+        schema,
+        asked_at,
+        answer,
+        answered_at,
+        signs_in,
+        original,
+    });
     ensure_within_limits(draft, &job)?;
     message::knows_work(draft, order.by);
     progress::begin(draft, &mut job);

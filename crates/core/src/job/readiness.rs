@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::open::HOPS_MAX;
 use super::{Job, Selection, State};
 use crate::agent::Agent;
 use crate::agent::presence::Availability;
@@ -76,11 +77,17 @@ pub fn start_condition(
     // offered by the hub has not.
     let named_a_price = job.candidates.offers.iter().any(|offer| offer.by == agent)
         && super::price_agreement::fixed_price(draft, job, agent).is_none();
+    // An agent that its protocol calls cannot fetch the job once it is back.
+    let may_wait = job.policy.named_worker.may_be_offline && !named.is_called_by_protocol();
     let there = match presence_or_return_time(draft, named) {
         _ if named_a_price => None,
-        Err(Refusal::Offline) if job.policy.named_worker.may_be_offline => None,
+        Err(Refusal::Offline) if may_wait => None,
         there => there?,
     };
+    // Calling it is one more bridge.
+    if named.is_called_by_protocol() && job.request.hops >= HOPS_MAX {
+        return Err(Refusal::BridgeLoop { max: HOPS_MAX });
+    }
     let held = job.policy.named_worker.not_before.filter(|moment| *moment > draft.now);
     if let Some(back) = there.max(held) {
         // All waiting jobs are checked in one command when the agent is back.

@@ -10,9 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
 use super::{
-    Acceptance, AgreedPrice, Assignment, AuctionRound, Backoff, Candidates, DEFAULT_PRIORITY, Job,
-    JobResult, JobWebhook, Links, Offer, Payment, PendingAssignment, Policy, Progress, Question,
-    Request, Requester, RequesterMessage, Selection, State,
+    Acceptance, AgreedPrice, Assignment, AuctionRound, Backoff, Candidates, DEFAULT_PRIORITY,
+    Handover, Job, JobResult, JobWebhook, Links, Offer, Payment, PendingAssignment, Policy,
+    Progress, Question, Request, Requester, RequesterMessage, Selection, State,
 };
 use crate::alias::{Digest, Protocol};
 use crate::id::{AgentId, JobId, OwnerId};
@@ -107,6 +107,8 @@ struct StoredJob<'a> {
     messages: Cow<'a, [RequesterMessage]>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     webhooks: Cow<'a, [JobWebhook]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    handover: Option<Cow<'a, Handover>>,
 }
 
 fn default_priority() -> u8 {
@@ -181,6 +183,7 @@ impl Serialize for Job {
             questions: Cow::Borrowed(&self.questions),
             messages: Cow::Borrowed(&self.messages),
             webhooks: Cow::Borrowed(&self.webhooks),
+            handover: self.handover.as_ref().map(Cow::Borrowed),
         };
         row.serialize(serializer)
     }
@@ -233,6 +236,7 @@ impl<'de> Deserialize<'de> for Job {
             },
             epoch: row.epoch,
             assignment: row.assignment,
+            handover: row.handover.map(Cow::into_owned),
             acceptance: Acceptance {
                 accepted_at: row.accepted_at,
                 ready_at: row.ready_at,

@@ -8,7 +8,7 @@ use super::{
     Cause, Job, JobResult, Selection, State, abandon, acceptance, backoff, end, grace_period, open,
     progress, request, select,
 };
-use crate::agent::{market_totals, presence};
+use crate::agent::{Agent, market_totals, presence};
 use crate::alias::{ClaimTarget, claim};
 use crate::answer::Answer;
 use crate::command::{JobRef, ReportResult};
@@ -153,6 +153,7 @@ pub fn report_result(draft: &mut Draft<'_>, report: ReportResult) -> Result<Answ
         text: report.text,
         meta: report.meta,
         content: Some(report.content),
+        original: draft.worker_original.take(),
     };
     let state = if report.ok { State::Completed } else { State::Failed };
     end::finish(draft, job, state, result)
@@ -281,6 +282,9 @@ pub fn handle_unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Resul
         // A named worker is not replaced: the job may still wait for it.
         if job.selection != Selection::Direct(worker) {
             job.candidates.declined.push(worker);
+        } else if may_reassign(draft, &job) && waits_until_back(draft, &job, worker) {
+            open::queue(draft, &mut job);
+            return Ok(put(draft, job));
         }
     }
     if may_reassign(draft, &job) {
@@ -297,13 +301,19 @@ pub fn handle_unreachable(draft: &mut Draft<'_>, id: JobId, epoch: u32) -> Resul
             return Ok(put(draft, job));
         }
     }
-    if job.pending || job.state == State::Running {
-        // The requester was answered that it has to wait, so the job cannot vanish. It is not a
-        // worker's failure.
+    if job.pending || job.state == State::Running || job.policy.requester.follows_log {
+        // The requester knows the job, or was answered that it has to wait, so the job cannot
+        // vanish. It is not a worker's failure.
         let text = Some("no agent could be reached".to_owned());
         return end::fail(draft, job, State::Failed, Cause::NoWorkerLeft, text);
     }
     end::withdraw(draft, job)
+}
+
+/// Whether a job for a named worker waits until the protocol of that worker reaches it again.
+fn waits_until_back(draft: &Draft<'_>, job: &Job, worker: AgentId) -> bool {
+    job.policy.named_worker.may_be_offline
+        && draft.agent(worker).is_some_and(Agent::is_called_by_protocol)
 }
 
 /// A worker failed or did not respond, and the job goes on without it.

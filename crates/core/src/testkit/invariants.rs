@@ -220,7 +220,10 @@ impl Invariants {
             let asked =
                 agreed.or(listed.map(|skill| job.payment.price_step.round_price(skill.price)));
             assert_eq!(asked, Some(turn.price), "at the listed price, as shown");
-            let there = world.is_online(turn.worker, now) || job.policy.named_worker.may_be_offline;
+            let fetches =
+                world.agent(turn.worker).is_some_and(|agent| !agent.is_called_by_protocol());
+            let may_be_offline = job.policy.named_worker.may_be_offline && fetches;
+            let there = world.is_online(turn.worker, now) || may_be_offline;
             assert!(there, "assigned to an offline agent");
         }
     }
@@ -280,6 +283,11 @@ impl Invariants {
             let waits = matches!(old.state, State::InputRequired { .. });
             let may = !started || waits || job.policy.requester.cancels_any_time;
             assert!(job.state != State::Cancelled || may, "cancelled after it was started");
+            let is_same = job.epoch == old.epoch && job.assignment.is_some();
+            assert!(
+                !is_same || old.handover.is_none() || job.handover.is_some(),
+                "a handover was forgotten: {job:?}"
+            );
         } else {
             let elsewhere = job.request.origin == self.payment_protocol.0
                 && self.hired_elsewhere.contains(&job.request.foreign_id);
@@ -289,6 +297,8 @@ impl Invariants {
             let known = known.and_then(|id| self.jobs.get(&id));
             assert!(known.is_none_or(|known| known.state == State::Withdrawn), "one id, two jobs");
         }
+        let handed = job.assignment.is_some_and(|turn| turn.handed_over);
+        assert!(job.handover.is_none() || handed, "a handover without its worker: {job:?}");
         if job.state.is_final() {
             assert!(job.ended_at.is_some());
             let judged = job.worker().is_some_and(|worker| self.judged.contains(&(job.id, worker)));
@@ -328,6 +338,8 @@ impl Invariants {
                     | Cause::NoWorkerLeft
                     | Cause::WithinGracePeriod
                     | Cause::NoAnswer
+                    | Cause::InputMisfit
+                    | Cause::UnknownFate
             )
         );
         assert_eq!(counted, !excused && named.payment.payer != Some(owner), "{outcome:?}");

@@ -143,7 +143,7 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
     let (mut ends, mut kinds, mut passed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let (mut counted, mut uncounted, mut longest) = (0, 0, 0);
     let (mut waits, mut told, mut said) = (BTreeSet::new(), 0, BTreeSet::new());
-    for _ in 0..160 {
+    for _ in 0..240 {
         let steps = walks.new_tree(&mut runner).expect("steps can be made").current();
         let mut scene = steps::opening();
         for step in &steps {
@@ -212,6 +212,7 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
         "free",
         "without a hold",
         "no answer",
+        "a handover",
     ];
     assert_eq!(said, all.into(), "every kind of report occurs");
 }
@@ -220,9 +221,10 @@ fn random_walks_reach_every_state_and_every_kind_of_movement() {
 fn live_words(job: &Job) -> Option<&'static str> {
     let unpaid =
         job.candidates.pending_assignment.is_some() && job.payment.held != job.max_payment();
-    match job.acceptance.worker_job_id {
-        Some(_) => Some("a worker's id"),
-        None => unpaid.then_some("without a hold"),
+    match (job.acceptance.worker_job_id, &job.handover) {
+        (Some(_), _) => Some("a worker's id"),
+        (None, Some(_)) if job.state == State::Running => Some("a handover"),
+        (None, _) => unpaid.then_some("without a hold"),
     }
 }
 

@@ -9,9 +9,10 @@ use crate::agent::{Capacity, JobIntake};
 use crate::agent::{Liveness, Terms};
 use crate::alias::Digest;
 use crate::command::{
-    Actor, AnswerQuestion, AskQuestion, Command, DeliveryResult, JobRef, MessageIdentity, OfferRef,
-    OfferTerms, Pay, Registration, RemoveJobWebhook, ReportProgress, ReportResult, SendToWorker,
-    SetJobWebhook, SuspensionTarget, Timer, WorkerReport,
+    Actor, AnswerQuestion, AskQuestion, Command, DeliveryResult, HandoverStage, JobRef,
+    MessageIdentity, OfferRef, OfferTerms, OriginalReport, Pay, RecordHandover, Registration,
+    RemoveJobWebhook, ReportOriginal, ReportProgress, ReportResult, SendToWorker, SetJobWebhook,
+    SuspensionTarget, Timer, UpdateCard, WorkerReport,
 };
 use crate::envelope::Envelope;
 use crate::id::{AgentId, NoticeId};
@@ -58,6 +59,9 @@ pub enum Step {
     Progress { job: u8, stray: Option<u8>, how: u8 },
     Ask { job: u8, stray: Option<u8>, how: u8 },
     Answer { job: u8, stray: Option<u8>, how: u8 },
+    HandOver { job: u8, stray: Option<u8>, how: u8 },
+    Own { job: u8, stray: Option<u8>, how: u8 },
+    Card { who: u8, how: u8 },
     Decline { job: u8, stray: Option<u8> },
     Defer { job: u8, seconds: u16 },
     MarkPending { job: u8 },
@@ -99,10 +103,13 @@ pub fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(job, stray, how)| Step::Progress { job, stray, how }),
         2 => (n(), rarely(), n()).prop_map(|(job, stray, how)| Step::Ask { job, stray, how }),
         2 => (n(), rarely(), n()).prop_map(|(job, stray, how)| Step::Answer { job, stray, how }),
+        1 => (n(), rarely(), n())
+            .prop_map(|(job, stray, how)| Step::HandOver { job, stray, how }),
+        1 => (n(), rarely(), n()).prop_map(|(job, stray, how)| Step::Own { job, stray, how }),
         4 => (n(), rarely()).prop_map(|(job, stray)| Step::Decline { job, stray }),
         2 => (n(), pause()).prop_map(|(job, seconds)| Step::Defer { job, seconds }),
         1 => n().prop_map(|job| Step::MarkPending { job }),
-        3 => (n(), seldom()).prop_map(|(job, stale)| Step::Unreachable { job, stale }),
+        5 => (n(), seldom()).prop_map(|(job, stale)| Step::Unreachable { job, stale }),
         1 => n().prop_map(|job| Step::Requeue { job }),
         1 => n().prop_map(|job| Step::Tick { job }),
     ];
@@ -125,6 +132,7 @@ pub fn step() -> impl Strategy<Value = Step> {
         2 => (n(), seldom(), prop::bool::weighted(0.4))
             .prop_map(|(who, owner, suspended)| Step::Suspend { who, owner, suspended }),
         1 => Just(Step::Restore),
+        1 => (n(), n()).prop_map(|(who, how)| Step::Card { who, how }),
         1 => n().prop_map(|who| Step::Beat { who }),
         3 => n().prop_map(|who| Step::Poll { who }),
         2 => (n(), n()).prop_map(|(from, to)| Step::Send { from, to }),
@@ -356,6 +364,54 @@ impl Step {
                     }
                 }
             }
+            Step::HandOver { job, stray, how } => {
+                let found = job_at(scene, job)?;
+                let by = stray.map(|who| agent_at(scene, who)).or(found.worker())?;
+                let stages =
+                    [HandoverStage::Sending, HandoverStage::Received, HandoverStage::Working];
+                Command::RecordHandover(Box::new(RecordHandover {
+                    job: name_of(&found, job),
+                    by,
+                    epoch: found.epoch.saturating_sub(u32::from(how / 200)),
+                    state: (how % 5 > 0).then(|| format!("{{\"n\":{how}}}")),
+                    stage: pick(&stages, how),
+                    conversation: (how % 4 == 0).then(|| Digest::of(&[b"talk", &[how % 3]])),
+                }))
+            }
+            Step::Own { job, stray, how } => {
+                let step = match how % 4 {
+                    0 => Step::Ask { job, stray, how },
+                    1 => Step::Report { job, stray, ok: how < 170, cost: how, cause: how },
+                    2 => Step::Decline { job, stray },
+                    _ => Step::Progress { job, stray, how },
+                };
+                let report = match step.command(scene)? {
+                    Command::ReportProgress(order) => OriginalReport::Progress(*order),
+                    Command::AskQuestion(order) => OriginalReport::Question(*order),
+                    Command::AskToSignIn(order) => OriginalReport::SignIn(*order),
+                    Command::ReportResult(order) => OriginalReport::Result(*order),
+                    Command::Decline { job, by, epoch, reason } => {
+                        OriginalReport::Decline { job, by, epoch, reason }
+                    }
+                    _ => return None,
+                };
+                let original = "{\"own\":1}".to_owned();
+                Command::ReportOriginal(Box::new(ReportOriginal { report, original }))
+            }
+            Step::Card { who, how } => {
+                let agent = agent_at(scene, who);
+                let row = scene.world.agent(agent)?;
+                let known = if how % 5 == 0 { "{\"old\":1}" } else { &row.card };
+                let mut skills = row.skills.clone();
+                skills.iter_mut().for_each(|one| one.price = price(how));
+                Command::UpdateCard(Box::new(UpdateCard {
+                    agent,
+                    known: Digest::of(&[known.as_bytes()]),
+                    name: row.name.clone(),
+                    skills,
+                    card: format!("{{\"n\":{how}}}"),
+                }))
+            }
             Step::Decline { job, stray } => {
                 let found = job_at(scene, job)?;
                 let by = stray.map(|who| agent_at(scene, who)).or(found.worker())?;
@@ -453,9 +509,11 @@ impl Step {
                 urgent_first: terms % 5 == 3,
             },
         };
-        (order.liveness, order.endpoint) = match liveness % 4 {
+        (order.liveness, order.endpoint) = match liveness % 5 {
             0 | 3 => (Liveness::Always, None),
             1 => (Liveness::ByEndpoint, Some(format!("https://agent-{who}.example"))),
+            // Its protocol calls it.
+            4 => (Liveness::ByEndpoint, None),
             _ => (Liveness::ByPolling, None),
         };
         order.actor = match actor % 6 {

@@ -16,7 +16,7 @@ use super::id_map::IdMap;
 use crate::agent::key::{Holder, Key};
 use crate::agent::{Agent, AgentState, OldSecret, Skill};
 use crate::changes::{Changes, ExpiredRows};
-use crate::command::Command;
+use crate::command::{Command, OriginalReport};
 use crate::envelope::{Envelope, Proof};
 use crate::id::{AgentId, OwnerId};
 use crate::idempotency::IdempotencyEntry;
@@ -300,17 +300,20 @@ impl MemorySize for Job {
         let sent: usize = self.messages.iter().map(MemorySize::memory_bytes).sum();
         let webhooks: usize = self.webhooks.iter().map(MemorySize::memory_bytes).sum();
         let dialogue = dialogue + sent + webhooks + optional_text(&self.progress.text);
+        let handed = self.handover.as_ref().map_or(0, |handover| text(&handover.state));
         // The row and both indexes contain the requester's id for it.
         let texts = text(&self.request.foreign_id) * 3
             + text(&self.request.skill)
             + text(&self.request.input);
-        JOB + texts + text(&self.request.meta) + also + guest + offers + agents + perhaps + dialogue
+        let asked = texts + text(&self.request.meta) + also + guest;
+        JOB + asked + offers + agents + perhaps + dialogue + handed
     }
 }
 
 impl MemorySize for Question {
     fn memory_bytes(&self) -> usize {
-        let perhaps = optional_text(&self.schema) + optional_text(&self.answer);
+        let original = self.original.as_ref().map_or(0, |original| text(&original.text));
+        let perhaps = optional_text(&self.schema) + optional_text(&self.answer) + original;
         size_of::<Self>() + text(&self.text) + perhaps
     }
 }
@@ -482,6 +485,7 @@ pub fn is_always_accepted(envelope: &Envelope) -> bool {
             | Command::AskToSignIn(_)
             | Command::SendToWorker(_)
             | Command::SetJobWebhook(_)
+            | Command::UpdateCard(_)
             | Command::UpdateProfile { .. }
             | Command::ReportStatus { .. }
             | Command::ReportReputation { .. }
@@ -489,6 +493,11 @@ pub fn is_always_accepted(envelope: &Envelope) -> bool {
             | Command::SendMessage(_)
             | Command::Forward { .. }
             | Command::SetBlocked { .. } => command.is_by_operator(),
+            // A report that ends the job frees memory.
+            Command::ReportOriginal(order) => {
+                use OriginalReport as Own;
+                matches!(order.report, Own::Result(_) | Own::Decline { .. })
+            }
             _ => true,
         },
     }

@@ -136,10 +136,12 @@ impl World {
     pub(super) fn update_servable_agent(&mut self, id: AgentId) {
         let Some(named) = self.waiting.named.get(&id) else { return };
         let load = self.assigned_job_count(id);
-        let able = |agent: &Arc<Agent>| agent.active && agent.terms.has_capacity(load);
         let online = matches!(self.agents.listed(id), Listed::Online(_));
-        let reachable = online || named.taken_offline > 0;
-        if reachable && self.agents.row(id).is_some_and(able) {
+        let able = |agent: &Arc<Agent>| {
+            let fetches = named.taken_offline > 0 && !agent.is_called_by_protocol();
+            agent.active && agent.terms.has_capacity(load) && (online || fetches)
+        };
+        if self.agents.row(id).is_some_and(able) {
             self.waiting.servable.insert(id);
         } else {
             self.waiting.servable.remove(&id);

@@ -16,6 +16,7 @@ mod ending;
 mod fairness;
 mod fitting;
 mod flaws;
+mod handing;
 mod hands;
 mod margins;
 mod naming;

@@ -54,7 +54,8 @@ impl DialogueChecks {
     /// Reports are numbered without gaps, name the one before, and are told to the requester only.
     fn report(&mut self, notice: &Notice, changes: &Changes) {
         let (job, number, previous, epoch) = match &notice.news {
-            NoticeKind::Progress { job, report } => {
+            NoticeKind::Progress { job, report }
+            | NoticeKind::OriginalProgress { job, report, .. } => {
                 (job, report.number, report.previous, report.epoch)
             }
             NoticeKind::Step { job, step } => (job, step.number, step.previous, step.epoch),
@@ -67,10 +68,10 @@ impl DialogueChecks {
         log.entries += 1;
         log.newest = Some(notice.id);
         match &notice.news {
-            NoticeKind::Progress { report, .. } => {
+            NoticeKind::Progress { .. } | NoticeKind::OriginalProgress { .. } => {
                 assert_eq!(epoch, job.epoch, "only the current worker reports: {notice:?}");
                 log.worker_reports += 1;
-                log.bytes += report.update.content_bytes() as u64;
+                log.bytes += notice.news.content_bytes() as u64;
             }
             NoticeKind::Step { step, .. } => log.phase = step.step.phase().or(log.phase),
             _ => {}

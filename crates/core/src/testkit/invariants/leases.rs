@@ -28,11 +28,11 @@ pub fn check(before: &BTreeMap<JobId, Arc<Job>>, changes: &Changes, world: &Worl
             }
             Some(old) => old.assignment.map_or(job.request.deadline, |turn| turn.until),
         };
-        let until = if is_renewed(old, job, changes) {
-            until.max(now.plus(job.request.lease))
-        } else {
-            until
-        };
+        let renewed = until.max(now.plus(job.request.lease));
+        let until = if is_renewed(old, job, changes) { renewed } else { until };
+        if may_be_renewed(job) && turn.until == renewed.min(job.request.deadline) {
+            continue;
+        }
         assert_eq!(
             turn.until,
             until.min(job.request.deadline),
@@ -53,6 +53,11 @@ fn is_renewed(old: Option<&Job>, job: &Job, changes: &Changes) -> bool {
     let reported = events.any(|event| *event == Event::JobProgressed { job: job.id });
     let waited = old.is_some_and(|old| matches!(old.state, State::InputRequired { .. }));
     reported || waited && job.state == State::Running
+}
+
+/// Whether the worker may have shown its protocol that it is there.
+fn may_be_renewed(job: &Job) -> bool {
+    job.handover.is_some() && job.assignment.is_some_and(|turn| turn.received_at.is_some())
 }
 
 /// An agent that confirms jobs itself has the acceptance timeout; any other has the job's lease.
