@@ -372,6 +372,8 @@ pub struct UpdateCard {
     #[serde(with = "crate::encoding::named_fields")]
     pub skills: Vec<Skill>,
     pub card: String,
+    /// Whether others see something else in the card than before.
+    pub is_changed: bool,
 }
 
 /// How an attempt to deliver a notice ended.

@@ -146,6 +146,9 @@ fn against(scene: &TestHub, command: &Command) -> Option<&'static str> {
         Command::AskToSignIn(order) => {
             worker(scene, &order.job, order.by).or_else(|| turn(scene, &order.job, order.epoch))
         }
+        Command::RecordHandover(order) => worker(scene, &order.job, order.by)
+            .or_else(|| turn(scene, &order.job, Some(order.epoch))),
+        Command::ReportOriginal(order) => against(scene, &Command::from(order.report.clone())),
         Command::AnswerQuestion(order) => answer(scene, order),
         Command::SendToWorker(order) => requester(scene, &order.job, order.by),
         Command::SetJobWebhook(order) => requester(scene, &order.job, order.by),

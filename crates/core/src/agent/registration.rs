@@ -324,17 +324,21 @@ fn answer(draft: &Draft<'_>, id: AgentId, new: bool, returned: bool) -> Answer {
 
 /// Replaces what the agent's protocol keeps of it, if nothing else changed that since it was read.
 pub fn update_card(draft: &mut Draft<'_>, order: UpdateCard) -> Result<Answer, Refusal> {
-    let UpdateCard { agent: id, known, name, skills, card } = order;
+    let UpdateCard { agent: id, known, name, skills, card, is_changed } = order;
     let old = draft.agent(id).filter(|agent| agent.active).cloned().ok_or(Refusal::NoSuchAgent)?;
     if Digest::of(&[old.card.as_bytes()]) != known {
         return Err(Refusal::SameIdOtherContent);
     }
-    let is_shown = old.name != name || old.skills != skills;
-    let mut agent = Agent { name, skills, card, ..old.clone() };
+    let offers_else = skills != old.skills;
+    let is_changed = is_changed || offers_else || name != old.name;
+    let changed_at = if is_changed { Some(draft.now) } else { old.changed_at };
+    let mut agent = Agent { name, skills, card, changed_at, ..old.clone() };
     agent.original_name = changed_original_name(&old, &agent);
     draft.put_agent(agent);
-    if is_shown {
+    if is_changed {
         draft.add_event(Event::AgentUpdated { agent: id });
+    }
+    if offers_else {
         open::dispatch_queue(draft);
     }
     Ok(agent_answer(draft, id))

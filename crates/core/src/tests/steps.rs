@@ -410,6 +410,7 @@ impl Step {
                     name: row.name.clone(),
                     skills,
                     card: format!("{{\"n\":{how}}}"),
+                    is_changed: how % 2 == 0,
                 }))
             }
             Step::Decline { job, stray } => {

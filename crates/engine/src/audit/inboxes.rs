@@ -96,7 +96,7 @@ struct LogEntryCheck<'n> {
 
 /// What an entry says.
 enum EntryContent<'n> {
-    Report(&'n ProgressUpdate),
+    Report { update: &'n ProgressUpdate, bytes: usize },
     Step(Step),
 }
 
@@ -128,8 +128,8 @@ impl InboxScan {
             )
         });
         match content {
-            EntryContent::Report(update) => {
-                log.bytes += update.content_bytes() as u64;
+            EntryContent::Report { update, bytes } => {
+                log.bytes += bytes as u64;
                 log.parts += u32::from(update.part.as_ref().is_some_and(|part| !part.append));
             }
             EntryContent::Step(step) => {
@@ -171,10 +171,11 @@ impl InboxScan {
                 format!("message {id} of agent {from} follows {follows:?}, not {last:?}")
             });
         }
-        if let NoticeKind::Progress { job, report } = &notice.news {
+        if let (Some(report), Some(job)) = (notice.news.progress_report(), notice.news.job()) {
             let (number, previous) = (report.number, report.previous);
-            let content = EntryContent::Report(&report.update);
-            self.check_log_entry(id, LogEntryCheck { job: *job, number, previous, content });
+            let bytes = notice.news.content_bytes();
+            let content = EntryContent::Report { update: &report.update, bytes };
+            self.check_log_entry(id, LogEntryCheck { job, number, previous, content });
         }
         if let NoticeKind::Step { job, step } = &notice.news {
             let (number, previous) = (step.number, step.previous);

@@ -144,6 +144,10 @@ impl JobScan<'_> {
         self.states.require(turn, || {
             format!("the worker of job {id} does not exist or has another owner")
         });
+        let handed = job.assignment.is_some_and(|turn| turn.handed_over);
+        self.states.require(job.handover.is_none() || handed, || {
+            format!("job {id} keeps a handover, but is handed over to no worker")
+        });
         let log = LogEnd::of(job);
         if log != LogEnd::default() {
             self.logs.insert(id, log);

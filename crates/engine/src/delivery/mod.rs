@@ -304,7 +304,10 @@ pub fn encoding_protocol(engine: &Engine, push: &Delivery, job: Option<&Job>) ->
 pub async fn load_message_text(engine: &Engine, push: &Delivery) -> Option<Delivery> {
     let has_text = matches!(
         push.kind,
-        NoticeKind::Message { .. } | NoticeKind::Progress { .. } | NoticeKind::LogEntry { .. }
+        NoticeKind::Message { .. }
+            | NoticeKind::Progress { .. }
+            | NoticeKind::OriginalProgress { .. }
+            | NoticeKind::LogEntry { .. }
     );
     if !has_text {
         return Some(push.clone());

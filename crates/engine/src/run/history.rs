@@ -51,6 +51,8 @@ pub struct LoggedReport {
 pub struct LogEntry {
     pub at: Timestamp,
     pub number: u32,
+    /// The assignment it is about.
+    pub epoch: u32,
     pub content: LogContent,
 }
 
@@ -106,12 +108,13 @@ impl Engine {
     ) -> Result<HistoryPage<LoggedReport>, Failure> {
         self.read_store(move |reader| {
             walk_back(reader, Chain::Reports, from.map(RowKey::Notice), limit, |row| match row {
-                Row::Notice(Notice { at, news: NoticeKind::Progress { report, .. }, .. }) => {
-                    let bytes = report.update.content_bytes();
-                    Some(WalkStep { found: Some(LoggedReport { at, report: *report }), bytes })
-                }
                 Row::Notice(Notice { news: NoticeKind::Step { .. }, .. }) => {
                     Some(WalkStep { found: None, bytes: 0 })
+                }
+                Row::Notice(Notice { at, news, .. }) => {
+                    let bytes = news.content_bytes();
+                    let report = news.progress_report()?.clone();
+                    Some(WalkStep { found: Some(LoggedReport { at, report }), bytes })
                 }
                 _ => None,
             })
@@ -129,15 +132,21 @@ impl Engine {
         self.read_store(move |reader| {
             walk_back(reader, Chain::Reports, from.map(RowKey::Notice), limit, |row| {
                 let Row::Notice(Notice { at, news, .. }) = row else { return None };
-                let (number, content) = match news {
+                let (number, epoch, content) = match news {
                     NoticeKind::Progress { report, .. } => {
-                        (report.number, LogContent::Report(report.update))
+                        (report.number, report.epoch, LogContent::Report(report.update))
                     }
-                    NoticeKind::Step { step, .. } => (step.number, LogContent::Step(step.step)),
+                    NoticeKind::OriginalProgress { report, original, .. } => {
+                        let update = report.update;
+                        (report.number, report.epoch, LogContent::Original { update, original })
+                    }
+                    NoticeKind::Step { step, .. } => {
+                        (step.number, step.epoch, LogContent::Step(step.step))
+                    }
                     _ => return None,
                 };
                 let bytes = content.content_bytes();
-                Some(WalkStep { found: Some(LogEntry { at, number, content }), bytes })
+                Some(WalkStep { found: Some(LogEntry { at, number, epoch, content }), bytes })
             })
         })
         .await

@@ -34,9 +34,8 @@ impl Chain {
         match (self, row) {
             (Self::Inbox, Row::Notice(notice)) => notice.before.map(RowKey::Notice),
             (Self::Reports, Row::Notice(notice)) => match &notice.news {
-                NoticeKind::Progress { report, .. } => report.previous.map(RowKey::Notice),
                 NoticeKind::Step { step, .. } => step.previous.map(RowKey::Notice),
-                _ => None,
+                news => news.progress_report()?.previous.map(RowKey::Notice),
             },
             (Self::Entries(owner), Row::Entry(entry)) => {
                 entry.previous_entry_of(owner).map(RowKey::Entry)

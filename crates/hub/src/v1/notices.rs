@@ -101,7 +101,7 @@ impl NoticeView {
                 view.from = Some(from.map(|from| from.0));
                 view.body = Some(raw_json::verbatim(body));
             }
-            NoticeKind::Progress { report, .. } => {
+            NoticeKind::Progress { report, .. } | NoticeKind::OriginalProgress { report, .. } => {
                 view.epoch = Some(report.epoch);
                 view.report = Some(ReportView::of(report));
             }
@@ -143,7 +143,7 @@ pub fn kind_name(news: &NoticeKind) -> &'static str {
         NoticeKind::OfferReceived { .. } => "offered",
         NoticeKind::PriceAgreed { .. } => "price_taken",
         NoticeKind::OfferLost { .. } => "offer_closed",
-        NoticeKind::Progress { .. } => "progress",
+        NoticeKind::Progress { .. } | NoticeKind::OriginalProgress { .. } => "progress",
         NoticeKind::InputRequested { .. } => "input_requested",
         NoticeKind::InputProvided { .. } => "input_provided",
         NoticeKind::Message { .. } => "message",

@@ -72,7 +72,12 @@ impl DeliveryEncoder for A2aEncoder {
         let meta = TaskMeta::of(job)?;
         let webhook = job.webhooks.iter().find(|known| known.id == *webhook)?;
         let stored: StoredPush = serde_json::from_str(&webhook.meta).unwrap_or_default();
-        let entry = LogEntry { at: push.at, number: *number, content: (**content).clone() };
+        let entry = LogEntry {
+            at: push.at,
+            number: *number,
+            epoch: job.epoch,
+            content: (**content).clone(),
+        };
         let body = engine.with_world(|world| {
             if stored.old {
                 let log = TaskLog::default();

@@ -189,7 +189,8 @@ impl JobMessages for A2aContext {
         logged: &LoggedReport,
     ) -> Option<MessageView> {
         let content = LogContent::Report(logged.report.update.clone());
-        let entry = LogEntry { at: logged.at, number: logged.report.number, content };
+        let (number, epoch) = (logged.report.number, logged.report.epoch);
+        let entry = LogEntry { at: logged.at, number, epoch, content };
         event_view(self, shown.job, &entry)
     }
 

@@ -16,6 +16,8 @@ mod fields;
 #[cfg(feature = "server")]
 mod operations;
 #[cfg(feature = "server")]
+mod original;
+#[cfg(feature = "server")]
 mod settings;
 #[cfg(feature = "server")]
 mod task_log;

@@ -4,15 +4,16 @@
 //! the position of an event is the number of its entry plus one, and stays the same forever.
 
 use rialto_core::id::NoticeId;
-use rialto_core::job::Job;
 use rialto_core::job::log::{LogContent, Step};
 use rialto_core::job::progress::ProgressUpdate;
+use rialto_core::job::{Job, Question};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use rialto_engine::run::LogEntry;
 use rialto_engine::{Engine, Failure};
 
 use super::ID;
+use super::original::{ArtifactExtras, OriginalStatus};
 use super::translate::{self, TaskMeta};
 use super::wire::content;
 use super::wire::message::{Message, Part};
@@ -89,8 +90,7 @@ impl TaskLog {
         if self.entries.is_empty() && job.state.is_final() {
             told.artifacts = translate::result_artifacts(job, meta);
             let position = job.progress.reports + 1;
-            told.status_message = translate::end_parts(job, meta)
-                .map(|parts| translate::worker_message(job, &meta.context_id, position, parts));
+            told.status_message = translate::end_message(job, meta, position);
         }
         told
     }
@@ -129,7 +129,7 @@ pub struct PartNumbers(u32);
 impl PartNumbers {
     /// The number of the part that an entry begins or continues.
     pub fn next(&mut self, entry: &LogEntry) -> u32 {
-        if let LogContent::Report(ProgressUpdate { part: Some(part), .. }) = &entry.content {
+        if let Some(ProgressUpdate { part: Some(part), .. }) = entry.content.update() {
             self.0 += u32::from(!part.append);
         }
         self.0
@@ -145,18 +145,23 @@ pub fn events(
     part: u32,
 ) -> Vec<TaskEvent> {
     let position = entry.number + 1;
-    let status = |state: TaskState, parts: Option<Vec<Part>>| {
-        let message =
-            parts.map(|parts| translate::worker_message(job, &meta.context_id, position, parts));
-        status_event(job, meta, state, message, entry.at)
-    };
+    let of_parts = |parts| translate::worker_message(job, &meta.context_id, position, parts);
+    let status = |state, message| status_event(job, meta, state, message, entry.at);
     let event = match &entry.content {
         LogContent::Step(Step::Waiting) => status(TaskState::Submitted, None),
         LogContent::Step(Step::Working) => status(TaskState::Working, None),
         LogContent::Step(Step::InputRequired { question }) => {
             let at = usize::try_from(*question).unwrap_or_default().wrapping_sub(1);
-            let text = job.questions.get(at).map(|question| vec![Part::text(&question.text)]);
-            status(translate::state_of_question(job, *question), text)
+            let asked = job.questions.get(at);
+            let original = asked.and_then(|asked| asked.original.as_ref());
+            let state = translate::state_of_question(job, *question);
+            match original.and_then(|original| OriginalStatus::read(original, job, meta)) {
+                Some(original) => original_status(status(state, None), original),
+                None => {
+                    let text = |asked: &Question| of_parts(vec![Part::text(&asked.text)]);
+                    status(state, asked.map(text))
+                }
+            }
         }
         LogContent::Step(Step::Result) => {
             let artifacts = translate::result_artifacts(job, meta);
@@ -167,8 +172,8 @@ pub fn events(
             return events.collect();
         }
         LogContent::Step(Step::Ended) => {
-            let update = status(translate::state_of(job), translate::end_parts(job, meta));
-            match update {
+            let message = translate::end_message(job, meta, position);
+            match status(translate::state_of(job), message) {
                 StreamEvent::Status(mut update) => {
                     update.metadata = Some(translate::task_metadata(world, job));
                     StreamEvent::Status(update)
@@ -181,12 +186,45 @@ pub fn events(
             artifact.parts = content::adapt_parts(artifact.parts, &meta.modes);
             artifact_event(job, meta, artifact, piece.append, false)
         }
+        LogContent::Original { update: ProgressUpdate { part: Some(piece), .. }, original } => {
+            let artifact = content::artifact_of_part(&piece.content, part);
+            let ArtifactExtras { last_chunk, metadata } = ArtifactExtras::read(original);
+            match artifact_event(job, meta, artifact, piece.append, last_chunk) {
+                StreamEvent::Artifact(mut update) => {
+                    update.metadata = metadata;
+                    StreamEvent::Artifact(update)
+                }
+                other => other,
+            }
+        }
+        LogContent::Original { update, original } => {
+            let state = TaskState::Working;
+            match OriginalStatus::read(original, job, meta) {
+                Some(original) => original_status(status(state, None), original),
+                None => {
+                    let text = update.text.clone();
+                    status(state, text.map(|text| of_parts(vec![Part::text(text)])))
+                }
+            }
+        }
         LogContent::Report(ProgressUpdate { text, .. }) => {
-            let parts = text.as_ref().map(|text| vec![Part::text(text.clone())]);
-            status(TaskState::Working, parts)
+            let text = text.clone();
+            status(TaskState::Working, text.map(|text| of_parts(vec![Part::text(text)])))
         }
     };
     vec![TaskEvent { position, event }]
+}
+
+/// A status in the words of its worker.
+fn original_status(event: StreamEvent, original: OriginalStatus) -> StreamEvent {
+    match event {
+        StreamEvent::Status(mut update) => {
+            update.metadata = original.metadata().map(str::to_owned);
+            update.status.message = original.message();
+            StreamEvent::Status(update)
+        }
+        other => other,
+    }
 }
 
 fn status_event(

@@ -15,6 +15,7 @@ use rialto_core::world::World;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::original::{self, OriginalStatus};
 use super::task_log::TaskLog;
 use super::wire::content::{self, OutputForm};
 use super::wire::error::A2aError;
@@ -276,20 +277,44 @@ pub fn worker_message(job: &Job, context_id: &str, position: u32, parts: Vec<Par
     }
 }
 
-/// What the end of a job says, apart from its artifacts.
-pub fn end_parts(job: &Job, meta: &TaskMeta) -> Option<Vec<Part>> {
+/// The status message at the end of a job.
+pub fn end_message(job: &Job, meta: &TaskMeta, position: u32) -> Option<Message> {
+    if let Some(original) = OriginalStatus::of_end(job, meta) {
+        let task_id = Some(job.uuid.to_string());
+        return original.message().map(|message| Message { task_id, ..message });
+    }
     let result = job.result.as_ref()?;
-    if !result.ok {
-        return result.text.as_ref().map(|text| vec![Part::text(text.clone())]);
-    }
-    match content::form_of_output(result.output.as_deref()?) {
-        OutputForm::Message(parts) => Some(content::adapt_parts(parts, &meta.modes)),
-        OutputForm::Artifacts(_) => None,
-    }
+    let parts = if !result.ok {
+        vec![Part::text(result.text.clone()?)]
+    } else {
+        match content::form_of_output(result.output.as_deref()?) {
+            OutputForm::Message(parts) => content::adapt_parts(parts, &meta.modes),
+            OutputForm::Artifacts(_) => return None,
+        }
+    };
+    Some(worker_message(job, &meta.context_id, position, parts))
 }
 
-/// The artifacts of the result itself.
+/// The message that a worker answered with instead of a task (R51).
+pub fn bare_message(job: &Job, meta: &TaskMeta) -> Option<Message> {
+    let result = job.result.as_ref().filter(|result| result.ok)?;
+    let message = match OriginalStatus::of_end(job, meta) {
+        Some(OriginalStatus::BareMessage(message)) => message,
+        Some(OriginalStatus::Status { .. }) => return None,
+        None => {
+            let form = content::form_of_output(result.output.as_deref()?);
+            let OutputForm::Message(_) = form else { return None };
+            end_message(job, meta, job.progress.reports + 1)?
+        }
+    };
+    Some(Message { task_id: None, ..message })
+}
+
+/// The artifacts of the result itself. Those of a worker of this protocol are in the log.
 pub fn result_artifacts(job: &Job, meta: &TaskMeta) -> Vec<Artifact> {
+    if OriginalStatus::of_end(job, meta).is_some() {
+        return Vec::new();
+    }
     let output = job.result.as_ref().filter(|result| result.ok).and_then(|it| it.output.as_deref());
     let form = output.map(content::form_of_output);
     let Some(OutputForm::Artifacts(artifacts)) = form else { return Vec::new() };
@@ -310,6 +335,8 @@ pub fn task_metadata(world: &World, job: &Job) -> String {
     let name = worker.and_then(|worker| world.alias_of(worker, ID));
     let price = job.assignment.map(|turn| price_text(turn.price));
     let paid = job.result.as_ref().map(|result| price_text(result.paid));
+    let is_misfit = |cause: &Cause| *cause == Cause::InputMisfit;
+    let refused = job.result.as_ref().and_then(|result| result.cause).filter(is_misfit);
     let hire = ObjectWriter::new()
         .text("skill", &crate::adapter::open_job::skill_name(world, job))
         .maybe_text("worker", name)
@@ -317,8 +344,11 @@ pub fn task_metadata(world: &World, job: &Job) -> String {
         .maybe_text("price", price.as_deref())
         .text("deadline", &rfc3339::format_millis(job.request.deadline))
         .maybe_text("paid", paid.as_deref())
+        .maybe_text("refused", refused.map(|_| "INPUT_MISFIT"))
         .finish();
-    ObjectWriter::new().raw(extensions::HIRE, &hire).finish()
+    let own = ObjectWriter::new().raw(extensions::HIRE, &hire).finish();
+    let end = TaskMeta::of(job).and_then(|meta| OriginalStatus::of_end(job, &meta));
+    original::merge_metadata(end.as_ref().and_then(OriginalStatus::metadata), own)
 }
 
 /// An amount as this protocol writes it.

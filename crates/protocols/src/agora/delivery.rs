@@ -199,7 +199,9 @@ impl JobEnvelopeWriter<'_> {
                 self.pen.own(MessageType::Error, &self.failure().payload())
             }
             NoticeKind::PriceAgreed { place, .. } => self.accept(self.offer_at(*place)?),
-            NoticeKind::Progress { report, .. } => self.part(report.update.part.as_ref()?),
+            NoticeKind::Progress { report, .. } | NoticeKind::OriginalProgress { report, .. } => {
+                self.part(report.update.part.as_ref()?)
+            }
             NoticeKind::Step { .. }
             | NoticeKind::LogEntry { .. }
             | NoticeKind::RequesterMessage { .. }
@@ -313,7 +315,8 @@ impl JobEnvelopeWriter<'_> {
             Cause::TimedOut | Cause::WithinGracePeriod | Cause::NoAnswer => Code::Timeout,
             Cause::NoSuchSkill => Code::NotFound,
             Cause::BudgetTooLow | Cause::Payment => Code::PaymentRequired,
-            Cause::Offline | Cause::NoWorkerLeft => Code::Unavailable,
+            Cause::Offline | Cause::NoWorkerLeft | Cause::UnknownFate => Code::Unavailable,
+            Cause::InputMisfit => Code::BadRequest,
             Cause::Policy => Code::Unauthorized,
             Cause::Execution | Cause::Unusable | Cause::WorkerLeft | Cause::Cancelled => {
                 Code::Internal

@@ -89,6 +89,7 @@ fn notice_message(
         | NoticeKind::OfferReceived { .. }
         | NoticeKind::PriceAgreed { .. }
         | NoticeKind::Progress { .. }
+        | NoticeKind::OriginalProgress { .. }
         | NoticeKind::Step { .. }
         | NoticeKind::LogEntry { .. }
         | NoticeKind::RequesterMessage { .. }

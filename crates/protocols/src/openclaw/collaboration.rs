@@ -293,7 +293,7 @@ fn failed(job: &Job) -> ResultError {
     }
     match cause {
         Some(Cause::WorkerLeft) => plain("AGENT_UNREGISTERED", text, ErrorType::Transient),
-        Some(Cause::NoWorkerLeft | Cause::Offline) => {
+        Some(Cause::NoWorkerLeft | Cause::Offline | Cause::UnknownFate) => {
             plain("AGENT_UNAVAILABLE", text, ErrorType::Transient)
         }
         _ => plain("EXECUTION_ERROR", text, ErrorType::Permanent),

@@ -297,7 +297,9 @@ pub fn code_of_cause(cause: Cause) -> Option<&'static str> {
         | Cause::Policy
         | Cause::NoWorkerLeft
         | Cause::WithinGracePeriod
-        | Cause::NoAnswer => Some(EXECUTION_ERROR),
+        | Cause::NoAnswer
+        | Cause::InputMisfit
+        | Cause::UnknownFate => Some(EXECUTION_ERROR),
         Cause::Cancelled => None,
     }
 }

@@ -47,6 +47,7 @@ pub fn job_envelope(world: &World, notice: &Notice, job: &Job) -> Option<JobEnve
         NoticeKind::RequesterMessage { number, .. } => message_to_worker(world, job, number),
         NoticeKind::ApprovalRequested { .. }
         | NoticeKind::Progress { .. }
+        | NoticeKind::OriginalProgress { .. }
         | NoticeKind::Step { .. }
         | NoticeKind::LogEntry { .. }
         | NoticeKind::Accepted { .. }

@@ -1,14 +1,17 @@
 //! Registering, changing, leaving, and being seen.
 
 use rialto_core::agent::key::Holder;
-use rialto_core::command::{Actor, Command, Registration, SuspensionTarget};
+use rialto_core::alias::Digest;
+use rialto_core::command::{Actor, Command, Registration, SuspensionTarget, UpdateCard};
 use rialto_core::id::AgentId;
 use rialto_core::testkit::TestHub;
 use rialto_core::time::Timestamp;
 
 use super::{agora, clara, key, openclaw, registry, relay};
 use crate::ask::Ask;
-use crate::cast::{AGORA, CLARA, LATER, OF_EACH, OPENCLAW, REGISTRY, RELAY, SPOKEN, somebody};
+use crate::cast::{
+    AGORA, CLARA, LATER, OF_EACH, OPENCLAW, REGISTRY, RELAY, SPOKEN, price, somebody,
+};
 use crate::dice::Dice;
 
 /// The first command of every agent.
@@ -51,15 +54,34 @@ pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command>
         12..=14 => keys(dice, scene, agent)?,
         15..=17 => Command::Heartbeat { agent },
         18..=20 => Command::RecordActivity { agent },
-        21..=26 => Command::ReportStatus { agent, status: openclaw::condition(dice, now, false) },
+        21..=25 => Command::ReportStatus { agent, status: openclaw::condition(dice, now, false) },
         30 => Command::BeginEpoch,
         31..=35 => suspend(dice, scene, agent),
+        26 => update_card(dice, scene, agent)?,
         27 | 28 => Command::ReportReputation { agent, text: format!("{}", dice.roll(9)).into() },
         _ => {
             let name = format!("later-{}", dice.roll(6));
             Command::AddAliases { agent, aliases: vec![(LATER, name), (LATER, "other".to_owned())] }
         }
     })
+}
+
+/// What an agent's protocol learns of it, in most cases about the agent as it is.
+fn update_card(dice: &mut Dice, scene: &TestHub, agent: AgentId) -> Option<Command> {
+    let row = scene.world.agent(agent)?;
+    let known = if dice.chance(85) { row.card.as_str() } else { "an older card" };
+    let mut skills = row.skills.clone();
+    if dice.chance(30) {
+        skills.iter_mut().for_each(|skill| skill.price = price(dice));
+    }
+    Some(Command::UpdateCard(Box::new(UpdateCard {
+        agent,
+        known: Digest::of(&[known.as_bytes()]),
+        name: row.name.clone(),
+        is_changed: skills != row.skills,
+        skills,
+        card: row.card.clone(),
+    })))
 }
 
 /// Suspends an agent or owner for a while; resumes are more frequent, so that work continues.

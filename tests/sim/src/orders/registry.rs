@@ -3,8 +3,7 @@
 
 use rialto_core::agent::Liveness;
 use rialto_core::command::{Command, OpenJobWithWebhook, Registration, UnfitAgent};
-use rialto_core::job::{Policy, Selection};
-use rialto_core::job::{Reassignment, RequesterOptions};
+use rialto_core::job::{NamedWorker, Policy, Reassignment, RequesterOptions, Selection};
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
 use rialto_core::testkit::TestHub;
@@ -21,6 +20,9 @@ pub fn enrol(dice: &mut Dice, n: u64) -> Registration {
     let mut order = enrolment(dice, REGISTRY, n);
     if dice.chance(60) {
         order.endpoint = Some(format!("https://{}.example", order.native_id));
+        order.liveness = Liveness::ByEndpoint;
+    } else if dice.chance(25) {
+        // Its protocol calls it.
         order.liveness = Liveness::ByEndpoint;
     }
     order
@@ -42,6 +44,7 @@ pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command>
             when_declined: by_hub,
             ..Reassignment::default()
         },
+        named_worker: NamedWorker { may_be_offline: dice.chance(20), not_before: None },
         requester: RequesterOptions {
             waits: dice.chance(30),
             follows_log: dice.chance(25),

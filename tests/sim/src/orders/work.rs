@@ -2,9 +2,9 @@
 //! too late, true and false.
 
 use rialto_core::command::{
-    AnswerQuestion, Approver, AskQuestion, Canceller, Command, JobRef, OfferRef, OfferTerms,
-    RemoveJobWebhook, ReportProgress, ReportResult, SendToWorker, SetJobWebhook, Timer,
-    WorkerReport, WorkerResponse,
+    AnswerQuestion, Approver, AskQuestion, Canceller, Command, HandoverStage, JobRef, OfferRef,
+    OfferTerms, OriginalReport, RecordHandover, RemoveJobWebhook, ReportOriginal, ReportProgress,
+    ReportResult, SendToWorker, SetJobWebhook, Timer, WorkerReport, WorkerResponse,
 };
 use rialto_core::id::AgentId;
 use rialto_core::job::progress::{Fraction, ProgressUpdate, ResultPart};
@@ -19,6 +19,11 @@ use crate::cast::{amount, digest, price, requester, some_job, somebody};
 use crate::dice::Dice;
 
 pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
+    let command = by_anyone(dice, scene, now)?;
+    Some(if dice.chance(15) { in_own_words(command) } else { command })
+}
+
+fn by_anyone(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command> {
     match dice.roll(60) {
         0..=3 => dialogue(dice, scene),
         4..=17 => Some(Command::ReportResult(Box::new(word(dice, scene, in_hand)?))),
@@ -121,6 +126,36 @@ fn requester_order(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
     })
 }
 
+/// What the protocol of a worker records while it hands a job over.
+fn handover(dice: &mut Dice, scene: &TestHub, job: &Job) -> Option<Command> {
+    let by = worker(dice, scene, job)?;
+    let stages = [HandoverStage::Sending, HandoverStage::Received, HandoverStage::Working];
+    Some(Command::RecordHandover(Box::new(RecordHandover {
+        job: name(dice, job),
+        by,
+        epoch: epoch(dice, job).unwrap_or(job.epoch),
+        state: dice.chance(80).then(|| format!("{{\"n\":{}}}", dice.roll(9))),
+        stage: dice.of(stages),
+        conversation: dice.chance(30).then(|| digest(dice.roll(6))),
+    })))
+}
+
+/// A report in the words of the worker's own protocol as well.
+fn in_own_words(command: Command) -> Command {
+    let report = match command {
+        Command::ReportProgress(order) => OriginalReport::Progress(*order),
+        Command::AskQuestion(order) => OriginalReport::Question(*order),
+        Command::AskToSignIn(order) => OriginalReport::SignIn(*order),
+        Command::ReportResult(order) => OriginalReport::Result(*order),
+        Command::Decline { job, by, epoch, reason } => {
+            OriginalReport::Decline { job, by, epoch, reason }
+        }
+        other => return other,
+    };
+    let original = "{\"own\":1}".to_owned();
+    Command::ReportOriginal(Box::new(ReportOriginal { report, original }))
+}
+
 /// Progress and questions of the worker, and answers of the requester.
 fn dialogue(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
     let asks = |job: &Job| job.open_question().is_some();
@@ -143,6 +178,9 @@ fn dialogue(dice: &mut Dice, scene: &TestHub) -> Option<Command> {
         })));
     }
     let job = some_job(dice, scene, in_hand)?;
+    if dice.chance(25) {
+        return handover(dice, scene, &job);
+    }
     let (by, epoch) = (worker(dice, scene, &job)?, epoch(dice, &job));
     let job = name(dice, &job);
     if dice.chance(50) {

@@ -305,6 +305,7 @@ fn a_card_is_replaced_only_if_it_is_the_one_that_was_read() {
         name: "worker".to_owned(),
         skills: vec![skill("sum", price)],
         card: r#"{"n":1}"#.to_owned(),
+        is_changed: true,
     };
     let run = |scene: &mut TestHub, order: UpdateCard| {
         scene.run(Command::UpdateCard(Box::new(order))).map(agent_in)

@@ -187,7 +187,7 @@ rialto_protocols::words! {
     /// Why a job ended without success.
     CauseName: "no_such_skill" | "budget_too_low" | "offline" | "execution" | "payment" | "unusable"
         | "timed_out" | "worker_left" | "cancelled" | "policy" | "nobody_left" | "no_fair_time"
-        | "no_answer"
+        | "no_answer" | "input_misfit" | "unknown_fate"
 }
 
 /// The public name of a cause.
@@ -206,5 +206,7 @@ pub fn cause_name(cause: Cause) -> &'static str {
         Cause::NoWorkerLeft => "nobody_left",
         Cause::WithinGracePeriod => "no_fair_time",
         Cause::NoAnswer => "no_answer",
+        Cause::InputMisfit => "input_misfit",
+        Cause::UnknownFate => "unknown_fate",
     }
 }

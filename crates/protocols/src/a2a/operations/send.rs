@@ -23,7 +23,7 @@ use crate::a2a::translate::{
     self, Hire, LEASE, MESSAGE_SKILL, NewTask, TaskMeta, TaskView, price_text,
 };
 use crate::a2a::wire::Version;
-use crate::a2a::wire::content::{self, OutputForm};
+use crate::a2a::wire::content;
 use crate::a2a::wire::error::{A2aError, Reason};
 use crate::a2a::wire::message::{Message, Part};
 use crate::a2a::wire::params::{SendConfiguration, SendParams};
@@ -329,7 +329,7 @@ impl Send<'_> {
             let ended = ended.map_err(|failure| errors::from_engine(&failure))?;
             job = ended.ok_or_else(|| A2aError::task_not_found(&uuid.to_string()))?;
         }
-        if let Some(message) = bare_message(&job, &meta).filter(|_| waits) {
+        if let Some(message) = translate::bare_message(&job, &meta).filter(|_| waits) {
             let event = StreamEvent::Message(Box::new(message));
             return Ok(self.sent(SendResult::Event(event), Some(uuid), is_replayed));
         }
@@ -395,15 +395,6 @@ pub fn hub_message(call: &Call, to: &Message, parts: Vec<Part>) -> Message {
         context_id: Some(context_id.unwrap_or_else(|| random.new_uuid().to_string())),
         ..Message::of_agent(random.new_uuid().to_string(), parts)
     }
-}
-
-/// The message that a worker answered with instead of artifacts (R51).
-fn bare_message(job: &Job, meta: &TaskMeta) -> Option<Message> {
-    let output = job.result.as_ref().filter(|result| result.ok)?.output.as_deref()?;
-    let OutputForm::Message(parts) = content::form_of_output(output) else { return None };
-    let parts = content::adapt_parts(parts, &meta.modes);
-    let message = translate::worker_message(job, &meta.context_id, job.progress.reports + 1, parts);
-    Some(Message { task_id: None, ..message })
 }
 
 /// How the hub chooses an agent.

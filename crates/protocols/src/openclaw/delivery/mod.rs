@@ -135,6 +135,7 @@ pub fn notice_event(
         | NoticeKind::PriceAgreed { .. }
         | NoticeKind::OfferLost { .. }
         | NoticeKind::Progress { .. }
+        | NoticeKind::OriginalProgress { .. }
         | NoticeKind::Step { .. }
         | NoticeKind::LogEntry { .. }
         | NoticeKind::RequesterMessage { .. }
