@@ -15,10 +15,11 @@ pub const RELAY: Protocol = Protocol::new("relay");
 pub const OPENCLAW: Protocol = Protocol::new("openclaw");
 pub const CLARA: Protocol = Protocol::new("clara");
 pub const AGORA: Protocol = Protocol::new("agora");
+pub const A2A: Protocol = Protocol::new("a2a");
 /// A protocol enabled after all agents have registered.
 pub const LATER: Protocol = Protocol::new("later");
 /// The protocols in which every agent has a name.
-pub const SPOKEN: [Protocol; 5] = [REGISTRY, RELAY, OPENCLAW, CLARA, AGORA];
+pub const SPOKEN: [Protocol; 6] = [REGISTRY, RELAY, OPENCLAW, CLARA, AGORA, A2A];
 
 /// Few skills, so that the same ones are requested and offered all the time.
 pub const SKILLS: [&str; 2] = ["sum", "dig"];
@@ -37,7 +38,7 @@ pub fn native(home: Protocol, n: u64) -> String {
 /// An agent's owner: some have an account of their own, some share one.
 pub fn owner_of(home: Protocol, n: u64) -> String {
     match home {
-        AGORA | OPENCLAW => format!("{home}:{}", native(home, n)),
+        AGORA | OPENCLAW | A2A => format!("{home}:{}", native(home, n)),
         CLARA => format!("wallet-{}", n % 2),
         _ => format!("owner-{}", n % 3),
     }

@@ -1,7 +1,7 @@
 //! Simulation of the real core and the real engine, with a simulated clock, network, store and
 //! agents.
 //!
-//! Each simulated life is a separate hub with agents of five protocols. Its engine is the real one
+//! Each simulated life is a separate hub with agents of six protocols. Its engine is the real one
 //! with a manual lane, so a seed decides which commands share a batch, between which two steps it
 //! crashes, and what is late, lost, duplicated or false. Beside it runs a model, one command at a
 //! time, on which every invariant is checked after every command. What the engine answers, writes

@@ -3,6 +3,7 @@
 //! Every choice follows from the random numbers of one step and the state when it runs, so a step
 //! keeps its meaning when others are left out.
 
+mod a2a;
 mod adversary;
 pub mod agora;
 mod clara;
@@ -41,6 +42,7 @@ pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Ask> {
         44..56 => clara::next(dice, scene, now)?.into(),
         56..72 => agora::next(dice, scene).into(),
         72..78 => adversary::next(dice, scene, now)?.into(),
+        78..83 => a2a::next(dice, scene, now)?.into(),
         _ => work::next(dice, scene, now)?.into(),
     };
     // The hub itself saves answers under a key; no caller does that under another key.

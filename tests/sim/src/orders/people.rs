@@ -7,10 +7,10 @@ use rialto_core::id::AgentId;
 use rialto_core::testkit::TestHub;
 use rialto_core::time::Timestamp;
 
-use super::{agora, clara, key, openclaw, registry, relay};
+use super::{a2a, agora, clara, key, openclaw, registry, relay};
 use crate::ask::Ask;
 use crate::cast::{
-    AGORA, CLARA, LATER, OF_EACH, OPENCLAW, REGISTRY, RELAY, SPOKEN, price, somebody,
+    A2A, AGORA, CLARA, LATER, OF_EACH, OPENCLAW, REGISTRY, RELAY, SPOKEN, price, somebody,
 };
 use crate::dice::Dice;
 
@@ -42,6 +42,7 @@ fn enrol(
         RELAY => relay::enrol(dice, n),
         OPENCLAW => openclaw::enrol(dice, n, now),
         CLARA => clara::enrol(dice, n),
+        A2A => a2a::enrol(dice, n),
         _ => registry::enrol(dice, n),
     }
 }
@@ -117,7 +118,7 @@ fn keys(dice: &mut Dice, scene: &TestHub, agent: AgentId) -> Option<Command> {
 
 /// A registration, in most cases a repeated one, by callers that may and may not.
 fn again(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Command {
-    let home = dice.of([REGISTRY, RELAY, OPENCLAW, CLARA]);
+    let home = dice.of([REGISTRY, RELAY, OPENCLAW, CLARA, A2A]);
     let n = dice.any();
     let mut order = enrol(dice, home, n, now);
     let own = scene.world.agent_by_alias(home, &order.native_id).unwrap_or_default();
