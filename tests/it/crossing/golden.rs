@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use super::cells::{Cell, FLAGS};
 use super::matrix::order;
 use super::party::Terms;
+use super::raw::{items, text};
 use crate::kit::TestHub;
 use mask::Mask;
 
@@ -28,6 +29,7 @@ async fn told(cell: Cell) -> String {
     let given = meeting.received(&hub).await;
     let sent = worker.deliver(&hub, &given).await;
     let ended = requester.ended(&hub, &ticket).await;
+    let fates = fates(&requester.trace(&hub, &ticket.uuid).await);
     let mut mask = Mask::new(&hub.url);
     for (value, name) in [
         (ticket.id.as_str(), "requester's id of the job"),
@@ -43,11 +45,33 @@ async fn told(cell: Cell) -> String {
         ("The worker gets", given.bytes),
         ("The worker sends", sent.bytes),
         ("The requester gets", ended.bytes),
+        ("What became of every field", fates),
     ];
     let parts = parts.map(|(title, bytes)| format!("== {title}\n\n{}\n", bytes.trim_end()));
     hub.stop().await;
     let title = format!("{} hires {}\n\n", cell.from.id(), cell.to.id());
     mask.over(&format!("{title}{}", parts.join("\n")))
+}
+
+/// The notes of a trace, one per line.
+fn fates(trace: &str) -> String {
+    let mut lines = String::new();
+    for hop in items(trace, "/hops") {
+        let at = |place| text(&hop, place).expect("text");
+        lines += &format!("{}: {} to {}\n", at("/what"), at("/from"), at("/to"));
+        for note in items(&hop, "/notes") {
+            let at = |place| text(&note, place);
+            let field = at("/field").expect("a field");
+            let fate = at("/fate").expect("a fate");
+            let more = match (at("/to"), at("/why")) {
+                (Some(to), _) => format!(" {to}"),
+                (None, Some(why)) => format!(": {why}"),
+                (None, None) => String::new(),
+            };
+            lines += &format!("  {field} {fate}{more}\n");
+        }
+    }
+    lines
 }
 
 #[tokio::test(flavor = "multi_thread")]
