@@ -115,6 +115,10 @@ impl Cluster {
     fn read_inbox(&mut self, dice: &mut Dice, slot: usize, agent: AgentId) {
         let runtime = self.runtime.clone();
         let Some(node) = self.nodes[slot].as_mut().filter(|node| !node.is_paused) else { return };
+        // Often one that has an open inbox there.
+        let open: Vec<AgentId> = node.inboxes.keys().copied().collect();
+        let open = dice.pick(&open).copied().filter(|_| dice.chance(25));
+        let agent = open.unwrap_or(agent);
         let head = node.engine.with_world(|world| world.inbox(agent).head);
         if node.inboxes.len() < 6 && dice.chance(50) {
             let engine = &node.engine;
