@@ -180,8 +180,22 @@ impl Hub {
         path: &str,
         body: Option<String>,
     ) -> Result<(u16, String), CallError> {
+        self.call_once(method, path, body, None).await
+    }
+
+    /// The same with an idempotency key: the call has one effect, however often it is made.
+    pub(crate) async fn call_once(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<String>,
+        key: Option<String>,
+    ) -> Result<(u16, String), CallError> {
         let url = format!("{}{path}", self.base);
         let mut request = self.http.request(method, &url);
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
         if let Some(key) = &self.key {
             request = request.bearer_auth(key);
         }

@@ -124,7 +124,7 @@ async fn jobs_that_follow_each_other_are_taken_without_a_pause() {
     let echo = |job: Job| async move { Outcome::Done(job.input) };
     let shop = Handlers::builder().skill(Skill::new("add", "0.05").expect("a skill"), echo).build();
     let nobody = Hub::new(&hub.url).expect("a hub");
-    let entry = AgentRegistration { name: "Echo", owner: "echoes", id: None };
+    let entry = AgentRegistration { name: "Echo", owner: "echoes", id: None, accepts: &[] };
     let enrolled = register_agent(&nobody, &entry, &shop).await.expect("registered");
     let records = JobRecords::open(state.path().join("jobs")).expect("a directory");
     let at_work = nobody.with_key(&enrolled.api_key);

@@ -50,7 +50,7 @@ async fn a_registration_without_a_proper_owner_is_refused() {
             refuse(&hub, &with(&registration("x"), "/owner_id", wrong), "/owner_id").await;
         }
         // Prefixes that the hub uses for owners of other protocols.
-        for prefix in ["relay:", "openclaw:", "clara:", "agora:", "hub:"] {
+        for prefix in ["relay:", "openclaw:", "clara:", "agora:", "a2a:", "hub:"] {
             for owner in
                 [prefix.to_owned(), format!("{prefix}alice@chorus"), format!("{prefix}issuance")]
             {

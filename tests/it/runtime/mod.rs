@@ -2,6 +2,7 @@
 
 mod alone;
 mod basics;
+mod dialogue;
 mod environment;
 mod folders;
 mod found;

@@ -64,6 +64,7 @@ const STATE: &str = ".rialto";
 pub struct Agent {
     name: String,
     owner: Option<String>,
+    accepts: Vec<String>,
     handlers: HandlersBuilder,
     state: StateLocation,
     key: Option<PathBuf>,
@@ -86,6 +87,7 @@ impl Agent {
         Self {
             name,
             owner: None,
+            accepts: Vec::new(),
             handlers: Handlers::builder(),
             state,
             key: None,
@@ -93,6 +95,13 @@ impl Agent {
             listener: None,
             on_event: Arc::new(|_| {}),
         }
+    }
+
+    /// Adds a media type that the agent takes as input, such as `text/*` or `*/*`. Protocols that have
+    /// media types show them; without any the agent takes JSON and plain text.
+    pub fn accepts(mut self, media_type: impl Into<String>) -> Self {
+        self.accepts.push(media_type.into());
+        self
     }
 
     /// Adds a skill and its handler.
@@ -199,6 +208,7 @@ impl Agent {
                 state_dir: &state_dir,
                 name,
                 owner: self.owner.as_deref(),
+                accepts: &self.accepts,
                 handlers: &handlers,
                 on_event,
                 instance: &state_dir.instance()?,

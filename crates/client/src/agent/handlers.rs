@@ -10,8 +10,8 @@ use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::kit::schema::Schema;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
-use tokio::time::timeout;
 
+use super::dialogue::WorkLimits;
 use super::handler::{DynHandler, Handler};
 use super::job::{Job, Outcome};
 use super::skill::Skill;
@@ -218,6 +218,7 @@ impl Handlers {
             return Outcome::Declined("the deadline has passed".to_owned());
         };
         job.time_limit = limit.min(left);
+        job.dialogue.begin(WorkLimits { work: limit, until_deadline: left }).await;
         self.run_handler(job).await
     }
 
@@ -227,11 +228,15 @@ impl Handlers {
             return Outcome::Declined(JobRefusal::UnknownSkill.to_string());
         };
         let limit = job.time_limit;
+        let limit_reached = job.dialogue.limit_reached(limit, GRACE);
         let work = AssertUnwindSafe(async { handler.begin(job).await }).catch_unwind();
-        match timeout(limit.saturating_add(GRACE), work).await {
-            Ok(Ok(outcome)) => check_output(skill, outcome),
-            Ok(Err(_)) => Outcome::Failed("the handler panicked".to_owned()),
-            Err(_) => Outcome::Failed(time_limit_message(limit)),
+        tokio::select! {
+            biased;
+            outcome = work => match outcome {
+                Ok(outcome) => check_output(skill, outcome),
+                Err(_) => Outcome::Failed("the handler panicked".to_owned()),
+            },
+            () = limit_reached => Outcome::Failed(time_limit_message(limit)),
         }
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct HubRegistration<'a> {
     pub(super) name: &'a str,
     /// The owner that receives its earnings, if set.
     pub(super) owner: Option<&'a str>,
+    /// The media types that it takes as input, if set.
+    pub(super) accepts: &'a [String],
     pub(super) handlers: &'a Handlers,
     pub(super) on_event: &'a EventCallback,
     /// The instance id of this program.
@@ -79,7 +81,8 @@ impl HubRegistration<'_> {
             Some(owner) => owner,
             None => generate_owner_name(self.name)?,
         };
-        let entry = AgentRegistration { name: self.name, owner: &owner, id };
+        let accepts = self.accepts;
+        let entry = AgentRegistration { name: self.name, owner: &owner, id, accepts };
         let with_key = keys.as_ref().map(|keys| self.hub.with_key(keys.key.reveal()));
         // Checked first: registering would change the registration of an agent that runs elsewhere.
         if let Some(with_key) = &with_key {

@@ -10,6 +10,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::dialogue::Dialogue;
+
 /// Maximum output size in bytes: the largest body a hub accepts, minus space for the envelope of
 /// any protocol.
 pub(super) const OUTPUT_MAX: usize = (1 << 20) - (64 << 10);
@@ -36,6 +38,11 @@ pub struct Job {
     pub deadline: Option<Timestamp>,
     /// How long the handler has from now.
     pub time_limit: Duration,
+    /// Members of the request that the requester's protocol does not define, such as the `messageId`
+    /// of A2A: a JSON object, as text.
+    pub meta: Option<String>,
+    /// What worker and requester exchange before the result.
+    pub dialogue: Dialogue,
 }
 
 /// The JSON object that a program reads.
@@ -47,6 +54,8 @@ struct JobDocument<'a> {
     requester: &'a str,
     budget: Box<RawValue>,
     deadline: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meta: Option<Box<RawValue>>,
 }
 
 impl Job {
@@ -64,6 +73,7 @@ impl Job {
             requester: &self.requester,
             budget: raw_json::verbatim(&self.budget.to_text(2)),
             deadline: self.deadline.map(rfc3339::format_millis),
+            meta: self.meta.as_deref().map(raw_json::verbatim),
         };
         // The input may contain line breaks; the document must not.
         let text = serde_json::to_string(&document).unwrap_or_default();
@@ -84,6 +94,8 @@ pub enum Outcome {
     /// The input is not valid for the skill.
     #[serde(rename = "unfit")]
     InvalidInput(String),
+    /// Refused for good: the job ends without blame, and the requester reads the reason.
+    Refused(String),
 }
 
 impl Outcome {

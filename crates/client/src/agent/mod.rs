@@ -4,6 +4,7 @@
 //! difference: a [`Job`] goes in, an [`Outcome`] comes out.
 
 mod builder;
+mod dialogue;
 pub mod direct;
 mod error;
 mod handler;
@@ -17,6 +18,7 @@ mod skill;
 mod state_dir;
 
 pub use builder::Agent;
+pub use dialogue::{Dialogue, DialogueError, NewQuestion, RequesterInput};
 pub use error::AgentError;
 pub use handler::{Handler, typed_handler};
 pub use handlers::{Concurrency, Handlers, HandlersBuilder, JobRefusal};

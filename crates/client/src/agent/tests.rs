@@ -5,7 +5,7 @@ use rialto_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::job::OUTPUT_MAX;
-use super::{Concurrency, Handlers, Job, JobRefusal, Outcome, Skill};
+use super::{Concurrency, Dialogue, Handlers, Job, JobRefusal, Outcome, Skill};
 use crate::clock;
 
 fn job(skill: &str, input: &str) -> Job {
@@ -18,6 +18,8 @@ fn job(skill: &str, input: &str) -> Job {
         budget: Credits::parse("0.10", 2).expect("an amount"),
         deadline: None,
         time_limit: Duration::MAX,
+        meta: None,
+        dialogue: Dialogue::default(),
     }
 }
 

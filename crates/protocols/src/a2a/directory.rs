@@ -15,8 +15,9 @@ use super::translate::price_text;
 use super::wire::agent_card::{AgentCard, CardSkill, Extension};
 use super::wire::message::write_array;
 use super::{A2aContext, ID, extensions};
+use crate::adapter::INPUT_MODES;
 use crate::adapter::rank::{RankPosition, RankRecord};
-use crate::kit::ijson::{self, JsonValue};
+use crate::kit::ijson::{self, Json, JsonValue};
 use crate::kit::object::ObjectWriter;
 use crate::kit::rfc3339;
 
@@ -342,9 +343,9 @@ pub fn one_sentence(world: &World, agent: &Agent, skill: Option<&str>) -> String
     }
 }
 
-/// The media types that an agent takes.
-pub fn input_modes(_: &Agent) -> Vec<String> {
-    MODES.map(str::to_owned).to_vec()
+/// The media types that an agent takes: those it registered with, or the usual ones.
+pub fn input_modes(agent: &Agent) -> Vec<String> {
+    own_texts(agent, INPUT_MODES).unwrap_or_else(|| MODES.map(str::to_owned).to_vec())
 }
 
 /// What an agent says about itself, or the names of its skills.
@@ -364,6 +365,18 @@ fn own_text(agent: &Agent, member: &str) -> Option<String> {
         JsonValue::String(text) if !text.is_empty() => Some(text.clone().into_owned()),
         _ => None,
     }
+}
+
+/// The texts of a list that the agent registered with.
+fn own_texts(agent: &Agent, member: &str) -> Option<Vec<String>> {
+    let json = ijson::read(agent.card.as_bytes()).ok()?;
+    let JsonValue::Array(items) = json.get(member)?.value() else { return None };
+    let text = |item: &Json<'_>| match item.value() {
+        JsonValue::String(text) => Some(text.clone().into_owned()),
+        _ => None,
+    };
+    let texts: Vec<String> = items.iter().filter_map(text).collect();
+    (!texts.is_empty()).then_some(texts)
 }
 
 /// One agent in a list (R83).

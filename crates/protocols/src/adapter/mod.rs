@@ -49,6 +49,10 @@ pub use edge_error::{EdgeError, NOT_CURRENT};
 pub use operation::{Access, Freshness, Operation, OperationInfo, RateClass};
 use settings::ProtocolSettings;
 
+/// The member of an agent's stored card that has the media types which it takes as input, in every
+/// protocol that lets agents state them.
+pub const INPUT_MODES: &str = "input_modes";
+
 /// Counts the writes of callers that authenticate by signing what they write.
 pub trait WriteLimiter: Send + Sync {
     /// Counts one write, or refuses it when there were too many.

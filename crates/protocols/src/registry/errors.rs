@@ -449,6 +449,7 @@ fn example_for(field: &str) -> &'static str {
         "version" => r#"{"version":"0.1"}"#,
         "timestamp_utc" => r#"{"timestamp_utc":"2026-02-11T14:15:09Z"}"#,
         "rotate_key" => r#"{"rotate_key":true}"#,
+        "input_modes" => r#"{"input_modes":["text/plain","image/*"]}"#,
         "input_data" => r#"{"input_data":{"text":"Revenue for Q3 was 42000"}}"#,
         "output_data" => r#"{"output_data":{"entities":[]}}"#,
         "budget" => r#"{"budget":0.15}"#,

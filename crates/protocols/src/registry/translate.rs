@@ -25,6 +25,7 @@ use super::wire::{
     SkillOffer, TransferPost,
 };
 use super::{ID, RegistryContext};
+use crate::adapter::INPUT_MODES;
 use crate::adapter::open_job::{JobRequest, WorkerChoice, requester_name, skill_name};
 use crate::adapter::question_view::QuestionView;
 use crate::adapter::{bridge, fidelity};
@@ -38,10 +39,13 @@ pub fn register_agent(
     aliases: Vec<(Protocol, String)>,
     key: KeyHash,
 ) -> Command {
-    let card = serde_json::json!({
+    let mut card = serde_json::json!({
         "version": wire.version,
         "timestamp_utc": wire.timestamp_utc.map(rfc3339::format_seconds),
     });
+    if let Some(modes) = wire.input_modes {
+        card[INPUT_MODES] = modes.into();
+    }
     let reached = wire.api_endpoint.as_deref().is_some_and(is_callable);
     Command::Register(Box::new(Registration {
         actor,

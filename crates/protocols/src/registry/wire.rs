@@ -47,8 +47,11 @@ const JOB_MEMBERS: [&str; 9] = [
     "callback_url",
     "timestamp_utc",
 ];
+/// Media types that an agent may name, and their length in bytes.
+const INPUT_MODES_MAX: usize = 32;
+const MEDIA_TYPE_MAX: usize = 128;
 /// Prefixes of owner names that the hub gives to owners of other protocols.
-pub const RESERVED_OWNERS: [&str; 5] = ["relay:", "openclaw:", "clara:", "agora:", "hub:"];
+pub const RESERVED_OWNERS: [&str; 6] = ["relay:", "openclaw:", "clara:", "agora:", "a2a:", "hub:"];
 
 crate::request_members! {
     /// The body of `POST /register`.
@@ -69,6 +72,10 @@ crate::request_members! {
         timestamp_utc: Option<Time>,
         /// Whether a known agent gets a new key.
         rotate_key: Option<bool>,
+        /// The media types that the agent takes as input, such as `text/*`; shown to protocols that
+        /// have them.
+        #[schemars(length(max = INPUT_MODES_MAX))]
+        input_modes: Option<Vec<String>>,
     }
 }
 
@@ -171,6 +178,8 @@ pub struct RegisterBody {
     pub version: String,
     pub timestamp_utc: Option<Timestamp>,
     pub rotate_key: bool,
+    /// The media types that the agent takes; `None` for the usual ones.
+    pub input_modes: Option<Vec<String>>,
 }
 
 /// One skill an agent sells. Schemas are JSON text.
@@ -271,8 +280,36 @@ impl RegisterBody {
             version: version.to_owned(),
             timestamp_utc: f.time("timestamp_utc")?,
             rotate_key: f.flag("rotate_key")?.unwrap_or(false),
+            input_modes: input_modes(&f)?,
         })
     }
+}
+
+/// Media types as A2A writes them: `type/subtype`, where each may be `*`.
+fn input_modes(f: &Fields<'_, '_>) -> Result<Option<Vec<String>>, Malformed> {
+    let Some(items) = f.list("input_modes", INPUT_MODES_MAX)? else { return Ok(None) };
+    let read = |item: &Json<'_>| match item.value() {
+        JsonValue::String(text) if is_media_type(text) => Some(text.clone().into_owned()),
+        _ => None,
+    };
+    let modes: Option<Vec<String>> = items.iter().map(read).collect();
+    match modes.filter(|modes| !modes.is_empty()) {
+        Some(modes) => Ok(Some(modes)),
+        None => {
+            let text = "must be media types, such as \"text/plain\" or \"*/*\"";
+            Err(f.malformed("input_modes", text))
+        }
+    }
+}
+
+fn is_media_type(text: &str) -> bool {
+    let is_token = |part: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "!#$&-^_.+*".contains(c);
+        !part.is_empty() && part.chars().all(plain)
+    };
+    let parts = text.split_once('/');
+    text.len() <= MEDIA_TYPE_MAX
+        && parts.is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
 }
 
 impl RegisterBody {

@@ -1,6 +1,6 @@
 //! Calls of a working agent to its hub, and their bodies.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::dialogue::{DialogueStart, KnownDialogue, parse_time};
 use super::event::{AgentEvent, EventCallback};
+use crate::agent::dialogue::{Dialogue, RequesterInput};
 use crate::agent::handlers::Handlers;
 use crate::agent::job::{Job, Outcome};
 use crate::agent::record::{AssignmentRef, FinishedJob};
@@ -77,21 +79,22 @@ fn read<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T, CallError> {
     serde_json::from_str(text).map_err(|error| CallError::Unreadable(error.to_string()))
 }
 
-/// Assignments the hub need not send again.
+/// Assignments the hub need not send again, and what is known of their dialogues.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownAssignments(Arc<Mutex<AssignmentSet>>);
 
 #[derive(Debug, Default)]
 struct AssignmentSet {
-    assignments: BTreeSet<AssignmentRef>,
+    assignments: BTreeMap<AssignmentRef, KnownDialogue>,
     /// Whether the next poll differs from the last one.
     is_changed: bool,
 }
 
 impl KnownAssignments {
-    pub(super) fn add(&self, assignment: AssignmentRef) {
+    /// Adds an assignment, or what is known of its dialogue now.
+    pub(super) fn add(&self, assignment: AssignmentRef, dialogue: KnownDialogue) {
         let mut known = lock_ignoring_poison(&self.0);
-        known.assignments.insert(assignment);
+        known.assignments.insert(assignment, dialogue);
         known.is_changed = true;
     }
 
@@ -99,7 +102,7 @@ impl KnownAssignments {
     pub(super) fn remove(&self, jobs: &[String]) {
         let mut known = lock_ignoring_poison(&self.0);
         let before = known.assignments.len();
-        known.assignments.retain(|assignment| !jobs.contains(&assignment.id));
+        known.assignments.retain(|assignment, _| !jobs.contains(&assignment.id));
         known.is_changed |= known.assignments.len() < before;
     }
 
@@ -111,8 +114,11 @@ impl KnownAssignments {
     /// How many more assignments fit, and the known ones as a query value.
     fn query(&self) -> (usize, String) {
         let known = &lock_ignoring_poison(&self.0).assignments;
-        let names: Vec<String> =
-            known.iter().take(KNOWN_MAX).map(|one| format!("{}.{}", one.id, one.epoch)).collect();
+        let name = |(assignment, dialogue): (&AssignmentRef, &KnownDialogue)| {
+            let AssignmentRef { id, epoch } = assignment;
+            format!("{id}.{epoch}.{}.{}", dialogue.answer, dialogue.message)
+        };
+        let names: Vec<String> = known.iter().take(KNOWN_MAX).map(name).collect();
         (KNOWN_MAX.saturating_sub(known.len()).min(LISTED_MAX), names.join(","))
     }
 }
@@ -124,6 +130,12 @@ pub(super) struct WorkResponse {
     /// Jobs that were taken away.
     #[serde(default)]
     pub(super) gone: Vec<String>,
+    /// Answers to questions.
+    #[serde(default)]
+    pub(super) answers: Vec<DialogueItem>,
+    /// Later messages of requesters.
+    #[serde(default)]
+    pub(super) messages: Vec<DialogueItem>,
     /// There are more jobs than were listed.
     #[serde(default)]
     pub(super) more: bool,
@@ -142,11 +154,63 @@ pub(super) struct WorkItem {
     requester: Option<String>,
     budget: Option<Box<RawValue>>,
     deadline: Option<String>,
+    lease_until: Option<String>,
+    meta: Option<Box<RawValue>>,
+    #[serde(default)]
+    questions: Vec<QuestionItem>,
+    #[serde(default)]
+    messages: Vec<DialogueItem>,
+    #[serde(default)]
+    followed: bool,
+}
+
+/// A question of this worker, as it is listed with the job.
+#[derive(Debug, Deserialize)]
+pub(super) struct QuestionItem {
+    pub(super) number: u32,
+    pub(super) text: String,
+    pub(super) schema: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub(super) auth: bool,
+    pub(super) answer: Option<Box<RawValue>>,
+    pub(super) answer_meta: Option<Box<RawValue>>,
+}
+
+/// An answer to a question, or a message of a requester that answers none.
+#[derive(Debug, Deserialize)]
+pub(super) struct DialogueItem {
+    pub(super) job_id: String,
+    pub(super) epoch: u32,
+    /// The number of the question, or of the message.
+    #[serde(alias = "question", alias = "message")]
+    pub(super) number: u32,
+    text: Option<String>,
+    input: Option<Box<RawValue>>,
+    meta: Option<Box<RawValue>>,
+    /// After an answer, when the worker must report again.
+    lease_until: Option<String>,
+}
+
+impl DialogueItem {
+    /// The end of the lease, by the hub's clock.
+    pub(super) fn lease_until(&self) -> Option<Timestamp> {
+        self.lease_until.as_deref().and_then(parse_time)
+    }
+
+    /// What the requester sent.
+    pub(super) fn into_input(self) -> RequesterInput {
+        let Self { text, input, meta, .. } = self;
+        let input = match input {
+            Some(input) => input.get().to_owned(),
+            None => json!({ "text": text.unwrap_or_default() }).to_string(),
+        };
+        RequesterInput { input, meta: meta.map(|meta| meta.get().to_owned()) }
+    }
 }
 
 impl WorkResponse {
-    /// The jobs, with their times converted to the local clock.
-    pub(super) fn into_jobs(self) -> Vec<Job> {
+    /// The jobs, with their times converted to the local clock, and what starts their dialogues.
+    pub(super) fn into_jobs(self) -> Vec<(Job, DialogueStart)> {
         let hub_now = self.now.as_deref().and_then(|now| rfc3339::parse(now).ok());
         let ahead = hub_now.map_or(Millis(0), |hub_now| clock::now().since(hub_now));
         self.jobs.into_iter().map(|item| item.read(ahead)).collect()
@@ -154,10 +218,17 @@ impl WorkResponse {
 }
 
 impl WorkItem {
-    fn read(self, ahead: Millis) -> Job {
+    fn read(self, ahead: Millis) -> (Job, DialogueStart) {
         let amount = |text: &RawValue| Credits::parse(text.get(), DECIMALS).ok();
         let deadline = self.deadline.as_deref().and_then(|text| rfc3339::parse(text).ok());
-        Job {
+        let messages = self.messages.into_iter();
+        let start = DialogueStart {
+            questions: self.questions,
+            messages: messages.map(|one| (one.number, one.into_input())).collect(),
+            lease_until: self.lease_until.as_deref().and_then(parse_time),
+            is_followed: self.followed,
+        };
+        let job = Job {
             id: self.id,
             epoch: self.epoch,
             skill: self.skill,
@@ -166,7 +237,10 @@ impl WorkItem {
             budget: self.budget.as_deref().and_then(amount).unwrap_or(Credits::ZERO),
             deadline: deadline.map(|Timestamp(at)| Timestamp(at.saturating_add(ahead.0))),
             time_limit: Duration::MAX,
-        }
+            meta: self.meta.map(|meta| meta.get().to_owned()),
+            dialogue: Dialogue::default(),
+        };
+        (job, start)
     }
 }
 
@@ -270,6 +344,7 @@ pub(super) async fn report_once(
         }
         Outcome::Failed(why) => ("result", failed(why, "execution")),
         Outcome::InvalidInput(why) => ("result", failed(why, "invalid_input")),
+        Outcome::Refused(why) => ("result", failed(why, "refused")),
     };
     let path = format!("/v1/jobs/{}/{verb}", assignment.id);
     let (_, text) = hub.call_text(Method::POST, &path, Some(body?)).await?;
@@ -323,6 +398,8 @@ pub struct AgentRegistration<'a> {
     pub owner: &'a str,
     /// Its previous id.
     pub id: Option<&'a str>,
+    /// The media types that it takes as input; the usual ones if empty.
+    pub accepts: &'a [String],
 }
 
 /// A registered agent.
@@ -342,6 +419,8 @@ struct RegisterBody<'a> {
     owner_id: &'a str,
     skills: Vec<SkillBody<'a>>,
     version: &'static str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    input_modes: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -365,6 +444,7 @@ pub async fn register_agent(
         owner_id: agent.owner,
         skills: handlers.skills().map(skill_body).collect(),
         version: "0.1",
+        input_modes: agent.accepts,
     };
     read(&hub.call_text(Method::POST, "/registry/register", Some(to_text(&body)?)).await?.1)
 }

@@ -61,6 +61,13 @@ pub enum AgentEvent {
         /// The hub's reason.
         reason: String,
     },
+    /// The requester of a job was asked.
+    QuestionAsked {
+        /// The job's id.
+        job: String,
+        /// The question.
+        question: String,
+    },
     /// An offer was sent for a job.
     OfferSent {
         /// The job's id.

@@ -5,6 +5,7 @@
 //! any time and continues after a restart. The hub accepts one outcome per assignment.
 
 mod calls;
+mod dialogue;
 mod event;
 mod source;
 
@@ -27,6 +28,9 @@ use source::{HubEvent, HubSource};
 
 pub use calls::{AgentRegistration, RegistrationResponse, register_agent};
 pub(super) use calls::{check_instance, retry_delay};
+pub(super) use dialogue::HubDialogue;
+#[cfg(test)]
+pub(super) use dialogue::test_dialogue;
 pub use event::{AgentEvent, EventCallback};
 
 /// How long a poll for work waits, in seconds.

@@ -1,14 +1,18 @@
 //! The jobs of an agent at a hub: one task per assignment, with its record on disk.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::task::JoinError;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::HubWorker;
-use super::calls::{self, KnownAssignments, ReportReceipt, WorkResponse};
+use super::calls::{self, DialogueItem, KnownAssignments, ReportReceipt, WorkResponse};
+use super::dialogue::{DialogueStart, HubDialogue, KnownDialogue};
 use super::event::{AgentEvent, EventCallback};
+use crate::agent::dialogue::{Dialogue, RequesterInput};
 use crate::agent::handlers::Handlers;
 use crate::agent::job::{Job, Outcome};
 use crate::agent::program;
@@ -44,6 +48,8 @@ pub(super) struct HubSource {
     /// Assignments that ended since the last prune.
     ended: u32,
     known: KnownAssignments,
+    /// The dialogues of running jobs.
+    dialogues: BTreeMap<AssignmentRef, Arc<HubDialogue>>,
     /// Whether the jobs left by an earlier run of this program were checked.
     orphans_ended: bool,
     /// When the shutdown must be over.
@@ -65,6 +71,7 @@ impl HubSource {
             instance: worker.instance.clone(),
             ended: 0,
             known,
+            dialogues: BTreeMap::new(),
             orphans_ended: false,
             shutdown_until: Instant::now(),
         }
@@ -86,7 +93,13 @@ impl WorkSource for HubSource {
         }
     }
 
-    async fn handle_end(&mut self, _: AssignmentRef, _: Result<(), JoinError>, _: &mut Tasks) {
+    async fn handle_end(
+        &mut self,
+        assignment: AssignmentRef,
+        _: Result<(), JoinError>,
+        _: &mut Tasks,
+    ) {
+        self.end_dialogue(&assignment);
         // It stays in `known` until the hub removes it. Otherwise the hub would list an assignment
         // it still has as new, over and over.
         self.ended += 1;
@@ -146,13 +159,19 @@ impl HubSource {
     }
 
     /// Applies the hub's list of new and removed assignments.
-    fn handle_work(&mut self, work: WorkResponse, tasks: &mut Tasks) {
+    fn handle_work(&mut self, mut work: WorkResponse, tasks: &mut Tasks) {
         self.known.remove(&work.gone);
         self.cancel(&work.gone, tasks);
+        for answer in std::mem::take(&mut work.answers) {
+            self.pass_on(answer, HubDialogue::take_answer);
+        }
+        for message in std::mem::take(&mut work.messages) {
+            self.pass_on(message, HubDialogue::take_message);
+        }
         let has_more = work.more;
         let jobs = work.into_jobs();
         self.end_orphans(&jobs, has_more, tasks);
-        for job in jobs {
+        for (mut job, start) in jobs {
             let assignment = AssignmentRef { id: job.id.clone(), epoch: job.epoch };
             if tasks.jobs().any(|running| *running == assignment) {
                 continue;
@@ -160,13 +179,35 @@ impl HubSource {
             let (id, skill) = (job.id.clone(), job.skill.clone());
             (self.runner.on_event)(AgentEvent::JobStarted { job: id, skill });
             let runner = self.runner.clone();
-            self.spawn(tasks, assignment, async move { runner.run(job).await });
+            let (hub, on_event) = (runner.hub.clone(), runner.on_event.clone());
+            let dialogue = HubDialogue::new(hub, assignment.clone(), on_event, start);
+            let dialogue = Arc::new(dialogue);
+            job.dialogue = Dialogue::at_hub(Arc::clone(&dialogue));
+            self.known.add(assignment.clone(), dialogue.known());
+            self.dialogues.insert(assignment.clone(), dialogue);
+            tasks.spawn(assignment, async move { runner.run(job).await });
+        }
+    }
+
+    /// Passes an answer or a message on to its job, once.
+    fn pass_on(&self, item: DialogueItem, take: fn(&HubDialogue, u32, RequesterInput)) {
+        let assignment = AssignmentRef { id: item.job_id.clone(), epoch: item.epoch };
+        let Some(dialogue) = self.dialogues.get(&assignment) else { return };
+        dialogue.set_lease(item.lease_until());
+        let number = item.number;
+        take(dialogue, number, item.into_input());
+        self.known.add(assignment, dialogue.known());
+    }
+
+    fn end_dialogue(&mut self, assignment: &AssignmentRef) {
+        if let Some(dialogue) = self.dialogues.remove(assignment) {
+            dialogue.end();
         }
     }
 
     /// Ends, once, the jobs that an earlier run of this program started and that the hub has
     /// reassigned.
-    fn end_orphans(&mut self, jobs: &[Job], has_more: bool, tasks: &mut Tasks) {
+    fn end_orphans(&mut self, jobs: &[(Job, DialogueStart)], has_more: bool, tasks: &mut Tasks) {
         // An assignment that was not listed may still be ours.
         if self.orphans_ended || has_more {
             return;
@@ -174,7 +215,7 @@ impl HubSource {
         self.orphans_ended = true;
         for (assignment, record) in self.runner.records.list_open().unwrap_or_default() {
             let AssignmentRef { id, epoch } = &assignment;
-            let is_listed = jobs.iter().any(|job| job.id == *id && job.epoch == *epoch);
+            let is_listed = jobs.iter().any(|(job, _)| job.id == *id && job.epoch == *epoch);
             let is_running = tasks.jobs().any(|running| running.id == *id);
             // A hub's epochs start at 1. Epoch 0 is a peer's job, which the hub does not know.
             if *epoch > 0 && !is_listed && !is_running {
@@ -188,13 +229,14 @@ impl HubSource {
     }
 
     /// Cancels assignments that the hub took away.
-    fn cancel(&self, gone: &[String], tasks: &mut Tasks) {
+    fn cancel(&mut self, gone: &[String], tasks: &mut Tasks) {
         let cancelled = tasks.cancel(|assignment| {
             // If its outcome is being reported or was received, it ends by itself.
             let is_unfinished = || matches!(self.find_record(assignment), Some((_, None)));
             gone.contains(&assignment.id) && is_unfinished()
         });
         for assignment in cancelled {
+            self.end_dialogue(&assignment);
             if let Some((record, _)) = self.find_record(&assignment) {
                 close_record(&record);
             }
@@ -208,7 +250,7 @@ impl HubSource {
         assignment: AssignmentRef,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
-        self.known.add(assignment.clone());
+        self.known.add(assignment.clone(), KnownDialogue::default());
         tasks.spawn(assignment, work);
     }
 

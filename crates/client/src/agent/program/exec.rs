@@ -31,6 +31,8 @@ use crate::worker::lock_ignoring_poison;
 
 /// Exit status of a program that wants another worker to do the job (`EX_TEMPFAIL`).
 const EXIT_TRY_ELSEWHERE: i32 = 75;
+/// Exit status of a program that refuses the job, whichever worker gets it (`EX_NOPERM`).
+const EXIT_REFUSED: i32 = 77;
 /// Exit statuses of the shell for a program that cannot be run.
 const EXIT_CANNOT_RUN: [i32; 2] = [126, 127];
 const INPUT: &str = "stdin";
@@ -198,21 +200,24 @@ fn outcome_of_exit(directory: &Path, status: i32) -> io::Result<Outcome> {
     if status == 0 {
         return Ok(outcome_of_output(&written));
     }
-    let why = reason(&String::from_utf8_lossy(&written));
-    Ok(match status {
+    Ok(outcome_of_status(status, reason(&String::from_utf8_lossy(&written))))
+}
+
+/// The outcome of a program without a usable output, from its exit status and its own reason.
+pub(super) fn outcome_of_status(status: i32, why: Option<String>) -> Outcome {
+    let reason = |text: &str| why.clone().unwrap_or_else(|| text.to_owned());
+    match status {
+        0 => Outcome::Failed(reason("the program gave no output")),
         EXIT_TRY_ELSEWHERE => {
-            Outcome::Declined(why.unwrap_or_else(|| {
-                "the program asked for another worker (exit status 75)".to_owned()
-            }))
+            Outcome::Declined(reason("the program asked for another worker (exit status 75)"))
         }
+        EXIT_REFUSED => Outcome::Refused(reason("the program refused the job (exit status 77)")),
         // The agent is broken, not the job.
         _ if EXIT_CANNOT_RUN.contains(&status) => {
             Outcome::Declined("the program cannot be run".to_owned())
         }
-        _ => Outcome::Failed(
-            why.unwrap_or_else(|| format!("the program exited with status {status}")),
-        ),
-    })
+        _ => Outcome::Failed(reason(&format!("the program exited with status {status}"))),
+    }
 }
 
 /// The run directories that are locked or waited for.

@@ -1,11 +1,15 @@
 //! Handlers outside this process: a command per job, a persistent program, or an HTTP server.
 //!
 //! All of them get the job as one JSON object, `{"job_id","skill","input","requester","budget",
-//! "deadline"}`, and answer with the result as JSON.
+//! "deadline","meta"}`, and answer with the result as JSON. Programs that exchange JSON lines may also
+//! report, ask and refuse before: see the module `lines`.
 
+mod conversation;
 mod environment;
 mod exec;
 mod http_program;
+mod lines;
+mod lines_program;
 mod pending;
 mod persistent;
 mod process_group;
@@ -19,9 +23,10 @@ pub use environment::{Environment, VariableError};
 pub use exec::Exec;
 pub(super) use exec::end_run;
 pub use http_program::HttpProgram;
-pub use persistent::PersistentProgram;
 #[cfg(any(test, feature = "testkit"))]
-pub use persistent::parse_line;
+pub use lines::{ProgramLine, ProgramReport, parse_line};
+pub use lines_program::LinesProgram;
+pub use persistent::PersistentProgram;
 pub(super) use process_group::wait_for_groups;
 pub use tail::LogSink;
 

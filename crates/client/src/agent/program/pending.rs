@@ -6,13 +6,18 @@ use std::io::Write;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::LOG_MAX;
+use super::conversation::Replies;
+use super::lines::ProgramReport;
 use super::tail::LogSink;
 use crate::agent::job::Outcome;
 use crate::worker::lock_ignoring_poison;
+
+/// Reports of one job that wait to be passed on.
+const REPORTS_MAX: usize = 1_000;
 
 /// The reply to a pending job.
 #[derive(Debug)]
@@ -43,6 +48,7 @@ struct PendingState {
 #[derive(Debug)]
 struct PendingJob {
     answer: oneshot::Sender<JobReply>,
+    reports: mpsc::Sender<ProgramReport>,
     since: Instant,
     log: Option<JobLog>,
 }
@@ -81,7 +87,7 @@ impl PendingJobs {
         &self,
         id: &str,
         log: impl FnOnce() -> Option<JobLog>,
-    ) -> Option<oneshot::Receiver<JobReply>> {
+    ) -> Option<Replies> {
         loop {
             let changed = self.changed.notified();
             {
@@ -90,13 +96,25 @@ impl PendingJobs {
                     return None;
                 }
                 if !state.jobs.contains_key(id) {
-                    let (answer, receiver) = oneshot::channel();
-                    let entry = PendingJob { answer, since: Instant::now(), log: log() };
+                    let (answer, reply) = oneshot::channel();
+                    let (sender, reports) = mpsc::channel(REPORTS_MAX);
+                    let (since, log) = (Instant::now(), log());
+                    let entry = PendingJob { answer, reports: sender, since, log };
                     state.jobs.insert(id.to_owned(), entry);
-                    return Some(receiver);
+                    return Some(Replies { reports, reply });
                 }
             }
             changed.await;
+        }
+    }
+
+    /// Passes a report of the program on to its job. One that reports faster than its hub takes it
+    /// has failed: what it says must not fill the memory.
+    pub(super) fn report(&self, id: &str, report: ProgramReport) {
+        let sent = self.lock().jobs.get(id).map(|entry| entry.reports.try_send(report));
+        if let Some(Err(mpsc::error::TrySendError::Full(_))) = sent {
+            let why = "the program reports faster than the hub takes it";
+            self.resolve(id, JobReply::Outcome(Outcome::Failed(why.to_owned())));
         }
     }
 

@@ -1,5 +1,6 @@
 //! A persistent program: it reads one job per line and writes one result per line,
-//! `{"job_id","output"}`, `{"job_id","error"}` or `{"job_id","decline"}`, in any order.
+//! `{"job_id","output"}`, `{"job_id","error"}`, `{"job_id","decline"}` or `{"job_id","refuse"}`, in any
+//! order, and before it what the module `lines` describes.
 //!
 //! It starts with the first job. It is restarted after it exits, stops reading, or exceeds the time
 //! limit of its skill. Jobs that are pending when it exits have failed.
@@ -8,17 +9,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
-use serde_json::value::RawValue;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
+use super::conversation::Conversation;
 use super::environment::Environment;
 use super::pending::{JobLog, JobReply};
-use super::running::RunningProgram;
+use super::running::{ProgramStart, RunningProgram};
 use super::tail::LogSink;
-use super::{OUTPUT_MAX, REASON_MAX, too_long};
 use crate::agent::handler::Handler;
 use crate::agent::handlers::time_limit_message;
 use crate::agent::job::{Job, Outcome};
@@ -36,6 +34,7 @@ pub struct PersistentProgram {
     log: LogSink,
     records: Option<JobRecords>,
     limit: Duration,
+    reads_all: bool,
     running: Mutex<Option<Arc<RunningProgram>>>,
 }
 
@@ -49,6 +48,7 @@ impl PersistentProgram {
             log,
             records: None,
             limit: Duration::MAX,
+            reads_all: false,
             running: Mutex::default(),
         }
     }
@@ -79,6 +79,13 @@ impl PersistentProgram {
         self
     }
 
+    /// The program also reads messages of requesters and cancellations, and not only jobs and the
+    /// answers to its questions.
+    pub fn reads_messages(mut self) -> Self {
+        self.reads_all = true;
+        self
+    }
+
     /// The outcome of a job, however long it takes. `assigned` is set to the program that has the
     /// job.
     async fn outcome(&self, job: &Job, assigned: &mut Option<Arc<RunningProgram>>) -> Outcome {
@@ -87,13 +94,13 @@ impl PersistentProgram {
             let Ok(program) = self.program().await else {
                 return Outcome::Declined("the program cannot be run".to_owned());
             };
-            let Some(answer) = program.pending.add(&job.id, log).await else { continue };
+            let Some(replies) = program.pending.add(&job.id, log).await else { continue };
             program.send(job);
-            *assigned = Some(program);
-            match answer.await {
-                Ok(JobReply::Outcome(outcome)) => return outcome,
-                Ok(JobReply::NotSent) => {}
-                Err(_) => return Outcome::Failed("the program exited during the job".to_owned()),
+            *assigned = Some(Arc::clone(&program));
+            match Conversation::new(&program, job, self.reads_all).run(replies).await {
+                Some(JobReply::Outcome(outcome)) => return outcome,
+                Some(JobReply::NotSent) => {}
+                None => return Outcome::Failed("the program exited during the job".to_owned()),
             }
         }
         Outcome::Declined("the program does not read its standard input".to_owned())
@@ -109,9 +116,14 @@ impl PersistentProgram {
             }
             program.kill();
         }
-        let program =
-            RunningProgram::start(&self.command, &self.working_dir, &self.environment, &self.log)?;
-        let program = Arc::new(program);
+        let start = ProgramStart {
+            command: &self.command,
+            working_dir: &self.working_dir,
+            environment: &self.environment,
+            log: &self.log,
+            only: None,
+        };
+        let program = Arc::new(RunningProgram::start(&start)?);
         *running = Some(Arc::clone(&program));
         Ok(program)
     }
@@ -119,17 +131,18 @@ impl PersistentProgram {
     /// Whether the skill's time limit was exceeded, and not only the requester's deadline.
     fn is_own_limit(&self, job: &Job, began: Instant) -> bool {
         let is_due = job.deadline.is_some_and(|deadline| clock::now() >= deadline);
-        !is_due || began.elapsed() >= self.limit
+        !is_due || began.elapsed().saturating_sub(job.dialogue.waited()) >= self.limit
     }
 }
 
 impl Handler for PersistentProgram {
     async fn work(&self, job: Job) -> Outcome {
         let (began, mut assigned) = (Instant::now(), None);
-        let outcome = self.outcome(&job, &mut assigned);
-        let Some(until) = began.checked_add(job.time_limit) else { return outcome.await };
-        if let Ok(outcome) = timeout_at(until, outcome).await {
-            return outcome;
+        let limit_reached = job.dialogue.limit_reached(job.time_limit, Duration::ZERO);
+        tokio::select! {
+            biased;
+            outcome = self.outcome(&job, &mut assigned) => return outcome,
+            () = limit_reached => {}
         }
         match assigned {
             // A program that missed its time limit may never answer again.
@@ -149,47 +162,4 @@ impl Handler for PersistentProgram {
             program.kill();
         }
     }
-}
-
-/// One output line of the program.
-#[derive(Deserialize)]
-struct OutputLine<'a> {
-    job_id: String,
-    #[serde(borrow, default, deserialize_with = "present")]
-    output: Option<&'a RawValue>,
-    error: Option<Value>,
-    decline: Option<Value>,
-}
-
-/// Accepts an output that is present, even if it is `null`.
-fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
-    <&RawValue>::deserialize(from).map(Some)
-}
-
-/// The job and its outcome, if the line is a reply to a job.
-pub fn parse_line(line: &[u8]) -> Option<(String, Outcome)> {
-    let (text, is_text) = match std::str::from_utf8(line) {
-        Ok(text) => (text.into(), true),
-        Err(_) => (String::from_utf8_lossy(line), false),
-    };
-    let line: OutputLine<'_> = serde_json::from_str(&text).ok()?;
-    let outcome = match (line.output, line.error, line.decline) {
-        (_, Some(why), _) => Outcome::Failed(reason(&why)),
-        (_, None, Some(why)) => Outcome::Declined(reason(&why)),
-        (Some(_), None, None) if !is_text => {
-            Outcome::Failed("the output is not valid UTF-8".to_owned())
-        }
-        (Some(output), None, None) if output.get().len() > OUTPUT_MAX => {
-            Outcome::Failed(too_long("output", OUTPUT_MAX as u64))
-        }
-        (Some(output), None, None) => Outcome::from_json_text(output.get()),
-        (None, None, None) => Outcome::Failed("the program gave no output".to_owned()),
-    };
-    Some((line.job_id, outcome))
-}
-
-/// The reason as text: a string, an object's `message`, or the JSON itself.
-fn reason(why: &Value) -> String {
-    let text = why.as_str().or_else(|| why.get("message")?.as_str()).map(str::to_owned);
-    text.unwrap_or_else(|| why.to_string()).chars().take(REASON_MAX).collect()
 }

@@ -1,19 +1,20 @@
 //! One process of a persistent program, from its start to its end.
 
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 
 use super::OUTPUT_MAX;
 use super::environment::Environment;
+use super::lines::{ProgramLine, parse_line};
 use super::pending::{JobReply, PendingJobs};
-use super::persistent::parse_line;
-use super::process_group::ProcessGroup;
+use super::process_group::{GRACE, ProcessGroup};
 use super::tail::LogSink;
 use crate::agent::job::Job;
 use crate::worker::lock_ignoring_poison;
@@ -31,11 +32,23 @@ pub(super) struct RunningProgram {
     /// Lines for the program. A separate task writes them, so that none is ever cut off.
     queue: mpsc::UnboundedSender<QueuedLine>,
     group: SharedGroup,
+    exit: watch::Receiver<Option<ExitStatus>>,
 }
 
-/// A line for the program, and the job it belongs to.
+/// What to run, and how.
+pub(super) struct ProgramStart<'a> {
+    pub(super) command: &'a str,
+    pub(super) working_dir: &'a Path,
+    pub(super) environment: &'a Environment,
+    pub(super) log: &'a LogSink,
+    /// The job of a program that has no other.
+    pub(super) only: Option<&'a str>,
+}
+
+/// A line for the program.
 struct QueuedLine {
-    id: String,
+    /// The job that begins with it.
+    begins: Option<String>,
     line: String,
 }
 
@@ -50,12 +63,8 @@ impl SharedGroup {
 }
 
 impl RunningProgram {
-    pub(super) fn start(
-        command: &str,
-        working_dir: &Path,
-        environment: &Environment,
-        log: &LogSink,
-    ) -> std::io::Result<Self> {
+    pub(super) fn start(start: &ProgramStart<'_>) -> std::io::Result<Self> {
+        let ProgramStart { command, working_dir, environment, log, only } = *start;
         let mut child = environment
             .apply(&mut Command::new("sh"))
             .arg("-c")
@@ -79,16 +88,45 @@ impl RunningProgram {
         let output = BoundedLines::new(stdout, LINE_MAX);
         let errors =
             LogReader { lines: BoundedLines::new(stderr, LOG_LINE_MAX), log: Arc::clone(log) };
-        tokio::spawn(supervise(child, output, errors, Arc::clone(&pending), group.clone()));
-        Ok(Self { pending, queue, group })
+        let (exited, exit) = watch::channel(None);
+        let supervisor = Supervisor {
+            child,
+            only: only.map(str::to_owned),
+            pending: Arc::clone(&pending),
+            group: group.clone(),
+            exited,
+        };
+        tokio::spawn(supervisor.run(output, errors));
+        Ok(Self { pending, queue, group, exit })
     }
 
     /// Sends a pending job.
     pub(super) fn send(&self, job: &Job) {
         let line = format!("{}\n", job.to_json_line());
-        if self.queue.send(QueuedLine { id: job.id.clone(), line }).is_err() {
+        let begins = Some(job.id.clone());
+        if self.queue.send(QueuedLine { begins, line }).is_err() {
             self.pending.resolve(&job.id, JobReply::NotSent);
         }
+    }
+
+    /// Sends one more line about a job. A program that does not read any more does not get it.
+    pub(super) fn say(&self, line: String) {
+        let _ = self.queue.send(QueuedLine { begins: None, line });
+    }
+
+    /// Waits until the program has exited.
+    pub(super) async fn exited(&self) -> Option<ExitStatus> {
+        let mut exit = self.exit.clone();
+        exit.wait_for(Option::is_some).await.ok().and_then(|exit| *exit)
+    }
+
+    /// Ends the program: its input ends, and it is terminated if it has not exited soon.
+    pub(super) fn finish(self) {
+        // An empty line ends the writer, and with it the input.
+        self.say(String::new());
+        tokio::spawn(async move {
+            let _ = timeout(GRACE, self.exited()).await;
+        });
     }
 
     /// Kills the program. Its pending jobs are declined, so that other workers can do them.
@@ -126,44 +164,59 @@ impl<R: AsyncRead + Unpin> LogReader<R> {
     }
 }
 
-/// Reads the program's output until it exits; then fails the pending jobs.
-async fn supervise<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
-    mut child: Child,
-    mut output: BoundedLines<O>,
-    mut errors: LogReader<E>,
+/// Reads what a program writes, until it exits.
+struct Supervisor {
+    child: Child,
+    only: Option<String>,
     pending: Arc<PendingJobs>,
     group: SharedGroup,
-) {
-    let mut log_is_open = true;
-    loop {
-        tokio::select! {
-            forwarded = errors.forward_line(&pending), if log_is_open => {
-                log_is_open = forwarded.is_some();
-            },
-            line = output.next() => {
-                // An endless line would fill the memory, so the program's output is not read any
-                // further.
-                let Some(line) = line.filter(|line| !output.is_truncated(line)) else { break };
-                errors.catch_up(&pending);
-                pending.record_activity();
-                if let Some((job, outcome)) = parse_line(&line) {
-                    pending.resolve(&job, JobReply::Outcome(outcome));
+    exited: watch::Sender<Option<ExitStatus>>,
+}
+
+impl Supervisor {
+    /// Reads the program's output until it exits; then fails the pending jobs.
+    async fn run<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
+        self,
+        mut output: BoundedLines<O>,
+        mut errors: LogReader<E>,
+    ) {
+        let Self { mut child, only, pending, group, exited } = self;
+        let mut log_is_open = true;
+        loop {
+            tokio::select! {
+                forwarded = errors.forward_line(&pending), if log_is_open => {
+                    log_is_open = forwarded.is_some();
+                },
+                line = output.next() => {
+                    // An endless line would fill the memory, so the program's output is not read
+                    // any further.
+                    let Some(line) = line.filter(|line| !output.is_truncated(line)) else { break };
+                    errors.catch_up(&pending);
+                    pending.record_activity();
+                    match parse_line(&line, only.as_deref()) {
+                        Some((job, ProgramLine::Outcome(outcome))) => {
+                            pending.resolve(&job, JobReply::Outcome(outcome));
+                        }
+                        Some((job, ProgramLine::Report(report))) => pending.report(&job, report),
+                        None => {}
+                    }
                 }
             }
         }
+        errors.catch_up(&pending);
+        drop(output);
+        pending.fail_all(None);
+        let ended = async {
+            let status = child.wait().await.ok();
+            // Child processes that are left have no job.
+            if let Some(group) = group.take() {
+                group.release_or_terminate();
+            }
+            exited.send_replace(status);
+        };
+        let rest = async { while errors.forward_line(&pending).await.is_some() {} };
+        tokio::join!(ended, rest);
     }
-    errors.catch_up(&pending);
-    drop(output);
-    pending.fail_all(None);
-    let ended = async {
-        let _ = child.wait().await;
-        // Child processes that are left have no job.
-        if let Some(group) = group.take() {
-            group.release_or_terminate();
-        }
-    };
-    let rest = async { while errors.forward_line(&pending).await.is_some() {} };
-    tokio::join!(ended, rest);
 }
 
 /// Writes the lines one after the other. A program that stops reading gets no more jobs.
@@ -172,11 +225,16 @@ async fn write(
     mut lines: mpsc::UnboundedReceiver<QueuedLine>,
     pending: Arc<PendingJobs>,
 ) {
-    while let Some(QueuedLine { id, line }) = lines.recv().await {
+    while let Some(QueuedLine { begins, line }) = lines.recv().await {
+        if line.is_empty() {
+            return;
+        }
         if stdin.write_all(line.as_bytes()).await.is_err() {
             pending.close();
             lines.close();
-            pending.resolve(&id, JobReply::NotSent);
+            if let Some(id) = begins {
+                pending.resolve(&id, JobReply::NotSent);
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 use super::service::EnvelopeService;
 use crate::agent::direct::{OpenedJournal, PeerIdentity, ProtocolEndpoint, ResponseFuture};
-use crate::agent::{self, Handlers, JobRefusal, Outcome, Skill};
+use crate::agent::{self, Dialogue, Handlers, JobRefusal, Outcome, Skill};
 use crate::agora::handler::{Handler, Job, Progress, Terms, WorkError, millis};
 use crate::agora::identity::Identity;
 use crate::clock;
@@ -107,6 +107,8 @@ impl Handler for PoolHandler {
             budget: job.max.unwrap_or(cost),
             deadline: job.timeout.map(|left| clock::now().plus(millis(left))),
             time_limit: Duration::MAX,
+            meta: None,
+            dialogue: Dialogue::default(),
         };
         let _permit = slot.acquire().await.ok_or_else(full)?;
         match self.0.handlers().run_job(job).await {
@@ -114,6 +116,7 @@ impl Handler for PoolHandler {
             Outcome::Failed(why) => Err(WorkError::new(Code::Internal, why)),
             Outcome::Declined(why) => Err(WorkError::new(Code::Unavailable, why)),
             Outcome::InvalidInput(why) => Err(WorkError::new(Code::BadRequest, why)),
+            Outcome::Refused(why) => Err(WorkError::new(Code::Unauthorized, why)),
         }
     }
 }

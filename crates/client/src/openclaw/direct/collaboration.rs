@@ -14,7 +14,7 @@ use rialto_protocols::openclaw::wire::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::agent::{Job, Outcome};
+use crate::agent::{Dialogue, Job, Outcome};
 use crate::clock;
 use crate::openclaw::handler::WorkError;
 use crate::openclaw::presence::FinishedCollaboration;
@@ -97,6 +97,8 @@ impl LocalCollaboration {
             budget: request.budget.unwrap_or_default(),
             deadline: request.deadline,
             time_limit: Duration::MAX,
+            meta: None,
+            dialogue: Dialogue::default(),
         }
     }
 
@@ -184,6 +186,7 @@ fn failure_of(outcome: Outcome) -> ResultError {
     match outcome {
         Outcome::Declined(why) => WorkError::transient("DECLINED", why).into(),
         Outcome::InvalidInput(why) => WorkError::permanent("INVALID_INPUT", why).into(),
+        Outcome::Refused(why) => WorkError::permanent("POLICY_VIOLATION", why).into(),
         Outcome::Failed(why) | Outcome::Done(why) => {
             WorkError::permanent("EXECUTION_ERROR", why).into()
         }

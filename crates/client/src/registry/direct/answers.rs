@@ -164,9 +164,10 @@ impl JobRef {
     pub(super) fn result(self, outcome: &Outcome, price: Credits, took: Duration) -> String {
         let (output, why) = match outcome {
             Outcome::Done(output) => (Some(output.as_str()), None),
-            Outcome::Failed(why) | Outcome::Declined(why) | Outcome::InvalidInput(why) => {
-                (None, Some(reason(why)))
-            }
+            Outcome::Failed(why)
+            | Outcome::Declined(why)
+            | Outcome::InvalidInput(why)
+            | Outcome::Refused(why) => (None, Some(reason(why))),
         };
         let status = if why.is_none() { "SUCCESS" } else { "FAILURE" };
         let cost = if why.is_none() { price } else { Credits::ZERO };

@@ -16,8 +16,8 @@ use uuid::Uuid;
 
 use super::answers::{JobRef, Refusal};
 use super::callback::Callback;
-use crate::agent::Job;
 use crate::agent::direct::{OpenedJournal, PeerIdentity, ProtocolEndpoint, ResponseFuture};
+use crate::agent::{Dialogue, Job};
 use crate::http_server::{BodyError, HttpResponse, PeerIp, has_content_encoding};
 use crate::ids;
 use crate::worker::journal::Entry;
@@ -144,6 +144,8 @@ impl JobEndpoint {
             budget: post.budget,
             deadline: None,
             time_limit: Duration::MAX,
+            meta: None,
+            dialogue: Dialogue::default(),
         };
         // In a separate task: a caller that disconnects may come back for the result.
         let (log, new, job_ref) =

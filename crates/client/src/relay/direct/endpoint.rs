@@ -27,7 +27,7 @@ use super::receiver::{
     read_envelope,
 };
 use crate::agent::direct::{OpenedJournal, ProtocolEndpoint, ResponseFuture};
-use crate::agent::{Job, JobRefusal, Outcome, Skill};
+use crate::agent::{Dialogue, Job, JobRefusal, Outcome, Skill};
 use crate::http_server::{BodyError, HttpResponse, has_content_encoding};
 use crate::ids;
 use crate::relay::turn_dedup;
@@ -199,6 +199,8 @@ impl EnvelopeEndpoint {
             budget,
             deadline: None,
             time_limit: Duration::MAX,
+            meta: None,
+            dialogue: Dialogue::default(),
         })
     }
 
@@ -257,7 +259,10 @@ fn refusal_text(why: &JobRefusal) -> String {
 fn outcome_response(outcome: &Outcome) -> HttpResponse {
     let output = match outcome {
         Outcome::Done(output) => output,
-        Outcome::Failed(why) | Outcome::Declined(why) | Outcome::InvalidInput(why) => {
+        Outcome::Failed(why)
+        | Outcome::Declined(why)
+        | Outcome::InvalidInput(why)
+        | Outcome::Refused(why) => {
             return adaptation_failed(why);
         }
     };

@@ -149,7 +149,7 @@ pub struct ProgressView {
     fraction: Option<Number>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// How many reports there were.
+    /// How many reports and parts there were.
     reports: u32,
 }
 
@@ -157,10 +157,10 @@ impl ProgressView {
     /// `None` if nothing was reported.
     pub fn of(job: &Job) -> Option<Self> {
         let progress = &job.progress;
-        (progress.reports > 0).then(|| Self {
+        (progress.worker_reports() > 0).then(|| Self {
             fraction: progress.fraction.map(format_fraction),
             text: progress.text.clone(),
-            reports: progress.reports,
+            reports: progress.worker_reports(),
         })
     }
 }

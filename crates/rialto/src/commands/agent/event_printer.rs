@@ -105,6 +105,10 @@ fn describe(event: &AgentEvent) -> (Value, String) {
         AgentEvent::JobStarted { job, skill } => {
             (json!({"event": "took", "job": job, "skill": skill}), format!("{job} {skill}"))
         }
+        AgentEvent::QuestionAsked { job, question } => (
+            json!({"event": "asked", "job": job, "question": question}),
+            format!("{job} asks its requester: {question}"),
+        ),
         AgentEvent::OfferSent { job, price } => (
             json!({"event": "offered", "job": job, "price": price}),
             format!("{job} offered for {price}"),
@@ -134,6 +138,7 @@ fn describe_end(
         Outcome::Failed(why) => ("failed", Some(why)),
         Outcome::Declined(why) => ("declined", Some(why)),
         Outcome::InvalidInput(why) => ("unfit", Some(why)),
+        Outcome::Refused(why) => ("refused", Some(why)),
     };
     let event = json!({"event": "ended", "job": job, "outcome": state, "why": why, "paid": paid, "repeated": repeated});
     let rest = match (why, paid) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rialto_client::agent::program::{
-    Environment, Exec, HttpProgram, LogSink, PersistentProgram, VariableError,
+    Environment, Exec, HttpProgram, LinesProgram, LogSink, PersistentProgram, VariableError,
 };
 use rialto_client::agent::record::JobRecords;
 use rialto_client::agent::{Agent, Concurrency, Skill, SkillError};
@@ -28,6 +28,9 @@ struct AgentFile {
     name: Option<String>,
     owner: Option<String>,
     concurrency: Option<u16>,
+    /// Media types that the agent takes as input.
+    #[serde(default)]
+    accepts: Vec<String>,
     /// Names of variables that are passed to programs.
     #[serde(default)]
     env: Vec<String>,
@@ -47,6 +50,8 @@ struct SkillEntry {
     http: Option<String>,
     #[serde(default)]
     persistent: bool,
+    #[serde(default)]
+    lines: bool,
     timeout: Option<String>,
     /// JSON Schemas, as tables or file names.
     input: Option<SchemaEntry>,
@@ -84,6 +89,7 @@ pub struct AgentPlan {
     /// Name of its state directory in the folder; `None` for an agent without a file.
     pub state_name: Option<String>,
     owner: Option<String>,
+    accepts: Vec<String>,
     concurrency: Concurrency,
     skills: Vec<(Skill, Program)>,
     environment: Environment,
@@ -91,7 +97,8 @@ pub struct AgentPlan {
 
 enum Program {
     Exec(String),
-    Persistent(String),
+    Lines(String),
+    Persistent { command: String, reads_messages: bool },
     Http(HttpProgram),
 }
 
@@ -110,6 +117,7 @@ impl AgentPlan {
             plan.state_name = plan.state_name.map(|_| dir_name(name));
         }
         plan.owner = args.owner.clone().or(plan.owner);
+        plan.accepts.extend_from_slice(&args.accepts);
         plan.environment = pass_variables(plan.environment, &args.env)?;
         if let Some(count) = args.concurrency {
             plan.concurrency = Concurrency(count.into());
@@ -135,6 +143,7 @@ impl AgentPlan {
             exec: args.exec.clone(),
             http: args.http.clone(),
             persistent: args.persistent,
+            lines: args.lines,
             timeout: None,
             input: schema(&args.input_schema)?,
             output: schema(&args.output_schema)?,
@@ -145,6 +154,7 @@ impl AgentPlan {
             folder: PathBuf::from("."),
             state_name: None,
             owner: None,
+            accepts: Vec::new(),
             concurrency: Concurrency::default(),
             skills: vec![skill_from_entry(entry, Path::new("."))?],
             environment: Environment::default(),
@@ -176,6 +186,7 @@ impl AgentPlan {
             folder,
             state_name,
             owner: file.owner,
+            accepts: file.accepts,
             concurrency,
             skills: skills?,
             environment: pass_variables(Environment::default(), &file.env)?,
@@ -190,6 +201,9 @@ impl AgentPlan {
         if let Some(owner) = &self.owner {
             agent = agent.owner(owner);
         }
+        for media_type in &self.accepts {
+            agent = agent.accepts(media_type);
+        }
         for (skill, program) in &self.skills {
             let (skill, log) = (skill.clone(), Arc::clone(&log));
             agent = match program {
@@ -199,12 +213,22 @@ impl AgentPlan {
                         .environment(self.environment.clone());
                     agent.skill(skill, exec)
                 }
-                Program::Persistent(command) => {
-                    let persistent = PersistentProgram::new(command, log)
+                Program::Lines(command) => {
+                    let lines = LinesProgram::new(command, log)
+                        .working_dir(&self.folder)
+                        .environment(self.environment.clone())
+                        .log_to(records.clone());
+                    agent.skill(skill, lines)
+                }
+                Program::Persistent { command, reads_messages } => {
+                    let mut persistent = PersistentProgram::new(command, log)
                         .working_dir(&self.folder)
                         .environment(self.environment.clone())
                         .time_limit(skill.time_limit)
                         .log_to(records.clone());
+                    if *reads_messages {
+                        persistent = persistent.reads_messages();
+                    }
                     agent.skill(skill, persistent)
                 }
                 Program::Http(web) => agent.skill(skill, web.clone()),
@@ -253,13 +277,14 @@ fn skill_from_entry(entry: SkillEntry, folder: &Path) -> CliResult<(Skill, Progr
         skill = skill.per_kib(&offer.per_kib).map_err(wrong)?;
     }
     let (exec, http) = (entry.exec.as_deref(), entry.http.as_deref());
-    Ok((skill, program(exec, http, entry.persistent, &entry.name)?))
+    let SkillEntry { persistent, lines, .. } = entry;
+    Ok((skill, program(exec, http, (persistent, lines), &entry.name)?))
 }
 
 fn program(
     exec: Option<&str>,
     http: Option<&str>,
-    persistent: bool,
+    (persistent, lines): (bool, bool),
     skill: &str,
 ) -> CliResult<Program> {
     let no = |message: String| Err(CliError::usage(message, "write exec = \"python3 handler.py\""));
@@ -270,7 +295,13 @@ fn program(
         (None, Some(_)) if persistent => {
             no(format!("{skill} cannot be persistent: only `exec` programs can"))
         }
-        (Some(command), None) if persistent => Ok(Program::Persistent(command.to_owned())),
+        (None, Some(_)) if lines => {
+            no(format!("{skill} cannot exchange lines: only `exec` programs can"))
+        }
+        (Some(command), None) if persistent => {
+            Ok(Program::Persistent { command: command.to_owned(), reads_messages: lines })
+        }
+        (Some(command), None) if lines => Ok(Program::Lines(command.to_owned())),
         (Some(command), None) => Ok(Program::Exec(command.to_owned())),
         (None, Some(url)) => Ok(Program::Http(HttpProgram::new(url)?)),
         _ => no(format!("{skill} needs either exec or http")),
@@ -342,6 +373,7 @@ mod tests {
             (skill("exec = \"cat\"\ntimeout = \"0s\""), "must be above zero"),
             (skill("exec = \" \""), "the command of a is empty"),
             (skill("http = \"http://127.0.0.1:1/\"\npersistent = true"), "a cannot be persistent"),
+            (skill("http = \"http://127.0.0.1:1/\"\nlines = true"), "a cannot exchange lines"),
             (skill(""), "a needs either exec or http"),
             (format!("concurrency = 0\n{}", skill(exec)), "concurrency must be above zero"),
             (format!("{}{}", skill(exec), skill(exec)), "skill a is defined twice"),

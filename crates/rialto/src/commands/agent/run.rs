@@ -34,6 +34,9 @@ pub struct Args {
     /// Start the command once and write one job per line to it
     #[arg(long, requires = "exec")]
     pub persistent: bool,
+    /// Exchange JSON lines with the command: progress, parts, questions, messages
+    #[arg(long, requires = "exec")]
+    pub lines: bool,
     /// Time limit of a job; then the program gets SIGTERM, and SIGKILL if it does not exit
     #[arg(long, value_name = "TIME", value_parser = positive_duration)]
     pub timeout: Option<Millis>,
@@ -52,6 +55,9 @@ pub struct Args {
     /// Read several skills from a file [default: agent.toml, without --skill]
     #[arg(long, value_name = "FILE", conflicts_with = "skill")]
     pub file: Option<PathBuf>,
+    /// Media type the agent takes as input, like text/* or */*; can be repeated [default: JSON and text]
+    #[arg(long, value_name = "TYPE")]
+    pub accepts: Vec<String>,
     /// Variable of this environment to pass to commands; can be repeated
     #[arg(long, value_name = "NAME")]
     pub env: Vec<String>,

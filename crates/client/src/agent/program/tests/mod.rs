@@ -1,4 +1,5 @@
 mod exec;
+mod lines;
 mod persistent;
 mod web;
 
@@ -10,7 +11,7 @@ use rialto_core::money::Credits;
 
 use super::{Exec, LogSink};
 use crate::agent::record::JobRecords;
-use crate::agent::{Job, Outcome};
+use crate::agent::{Dialogue, Job, Outcome};
 
 fn job(id: &str, input: &str) -> Job {
     Job {
@@ -22,6 +23,8 @@ fn job(id: &str, input: &str) -> Job {
         budget: Credits::ZERO,
         deadline: None,
         time_limit: Duration::from_secs(60),
+        meta: None,
+        dialogue: Dialogue::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rialto_core::time::Timestamp;
 use tokio::task::JoinHandle;
 
-use super::super::{Environment, OUTPUT_MAX, PersistentProgram, parse_line, wait_for_groups};
+use super::super::{Environment, PersistentProgram, wait_for_groups};
 use super::{eventually, failed, is_alive, job, listening, quiet};
 use crate::agent::record::JobRecords;
 use crate::agent::{Handler, Job, Outcome};
@@ -227,21 +227,4 @@ echo "{\"job_id\":\"$id\",\"output\":\"$id\"}"; sleep 600"#;
     let done = |id: &str| Outcome::Done(format!(r#"{{"result":"{id}"}}"#));
     assert_eq!(first.await.expect("no panic"), done("a"));
     assert_eq!(second.await.expect("no panic"), done("b"));
-}
-
-#[test]
-fn a_line_says_what_a_program_run_once_would() {
-    let told = |rest: &str| {
-        let line = format!(r#"{{"job_id":"a",{rest}}}"#);
-        parse_line(line.as_bytes()).map(|(_, outcome)| outcome)
-    };
-    let done = |text: &str| Some(Outcome::Done(text.to_owned()));
-    assert_eq!(told(r#""output":null"#), done(r#"{"result":null}"#));
-    assert_eq!(told(r#""output":{"a":1.50}"#), done(r#"{"a":1.50}"#));
-    assert_eq!(told(r#""error":"no""#), Some(failed("no")));
-    assert_eq!(told(r#""error":{"message":"no"}"#), Some(failed("no")));
-    assert_eq!(told(r#""other":1"#), Some(failed("the program gave no output")));
-    let long = format!(r#""output":"{}""#, "x".repeat(OUTPUT_MAX));
-    let too_long = format!("the output is longer than {OUTPUT_MAX} bytes");
-    assert_eq!(told(&long), Some(failed(&too_long)));
 }
