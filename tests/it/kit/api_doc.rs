@@ -134,8 +134,8 @@ impl ApiDoc {
             return Err(wrong);
         }
         // In a2a `code` is the status, and the reason is the code.
-        let reason = "/error/details/0/reason";
-        let places = [reason, "/code", "/error_code", "/error/code", "/payload/code"];
+        let (reason, of_rpc) = ("/error/details/0/reason", "/error/data/0/reason");
+        let places = [reason, of_rpc, "/code", "/error_code", "/error/code", "/payload/code"];
         let code = places.iter().find_map(|place| body.pointer(place));
         match (response["x-codes"].as_array(), code) {
             (Some(codes), Some(code)) => {

@@ -29,7 +29,11 @@ impl Reply {
         let answer = client.execute(request).await.expect("an answer");
         let reply = Self::read(Some(method.as_str()), answer).await;
         if let Some(sent) = sent {
-            API_DOC.check_request(method.as_str(), &path, reply.status, &sent);
+            // JSON-RPC refuses with 200.
+            let is_refused =
+                reply.text.starts_with(r#"{"jsonrpc""#) && reply.json()["error"].is_object();
+            let status = if is_refused { 400 } else { reply.status };
+            API_DOC.check_request(method.as_str(), &path, status, &sent);
         }
         reply
     }

@@ -82,6 +82,9 @@ pub struct Progress {
     /// The newest phase in the log, and when it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<(Phase, Timestamp)>,
+    /// When the newest report came that is no part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_at: Option<Timestamp>,
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -205,6 +208,7 @@ pub fn add_to_log(
     if job.progress.worker_reports() >= limits.reports || bytes > limits.report_bytes {
         return Err(Refusal::TooManyReports { max: limits.reports });
     }
+    let status_at = if update.part.is_none() { Some(draft.now) } else { job.progress.status_at };
     let begins = update.part.as_ref().is_some_and(|part| !part.append);
     let is_followed = job.policy.requester.follows_log;
     if begins && is_followed && job.progress.parts >= limits.followed_parts {
@@ -244,6 +248,7 @@ pub fn add_to_log(
         bytes,
         newest: Some(notice),
         phase: job.progress.phase,
+        status_at,
     };
     draft.add_event(Event::JobProgressed { job: job.id });
     Ok(())

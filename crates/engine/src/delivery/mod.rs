@@ -52,7 +52,7 @@ pub struct OutboundRequest {
 
 /// Requests being encoded; `None` if there is no longer anything to send.
 pub type RequestsFuture<'a> =
-    Pin<Box<dyn Future<Output = Option<Vec<OutboundRequest>>> + Send + 'a>>;
+    Pin<Box<dyn Future<Output = Result<Option<Vec<OutboundRequest>>, Failure>> + Send + 'a>>;
 
 /// A protocol's part of delivery.
 pub trait DeliveryEncoder: Send + Sync {
@@ -82,7 +82,7 @@ pub trait DeliveryEncoder: Send + Sync {
         job: Option<&'a Job>,
     ) -> RequestsFuture<'a> {
         let one = self.encode_if_due(engine, push, job).map(|request| vec![request]);
-        Box::pin(std::future::ready(one))
+        Box::pin(std::future::ready(Ok(one)))
     }
 
     /// Whether a notice that an open stream will carry is not also sent.
@@ -257,7 +257,15 @@ impl Deliverer {
         let encoder = self.encoder_for(push, job.as_deref());
         let requests = match encoder {
             Some(encoder) => encoder.encode_all(&self.engine, push, job.as_deref()).await,
-            None => None,
+            None => Ok(None),
+        };
+        let requests = match requests {
+            Ok(requests) => requests,
+            // It stays due.
+            Err(failure) => {
+                tracing::warn!(notice = %push.notice, %failure, "a delivery could not be encoded");
+                return;
+            }
         };
         let (Some(encoder), Some(requests)) = (encoder, requests) else {
             let over = AttemptResult { status: AttemptStatus::Obsolete, report: None };

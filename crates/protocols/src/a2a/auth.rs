@@ -1,7 +1,7 @@
 //! Authentication: any agent's key is that agent. A hub without keys serves callers without one as
 //! one shared guest, which can only have free work.
 
-use axum::http::{HeaderValue, Method, header};
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use rialto_core::agent::{Liveness, Terms};
 use rialto_core::answer::Answer;
@@ -10,6 +10,7 @@ use rialto_core::id::AgentId;
 use rialto_engine::keys::{Key, KeyPrefix};
 
 use super::errors::{self, http_response};
+use super::operations::is_rpc;
 use super::wire::Version;
 use super::wire::error::{A2aError, Reason};
 use super::{A2aContext, ID};
@@ -30,10 +31,7 @@ impl AcceptsKeys for A2aContext {
                 A2aError::new(Reason::Forbidden, "this agent or its owner is suspended")
             }
         };
-        let bases = ["/a2a", "/a2a/", "{agent}", "{agent}/"];
-        let is_rpc = operation.method == Method::POST
-            && bases.iter().any(|base| operation.path.ends_with(base));
-        let mut response = match is_rpc {
+        let mut response = match is_rpc(operation) {
             true => errors::rpc_error_response(&error, "null", Version::V1),
             false => http_response(&error),
         };

@@ -1,20 +1,22 @@
 //! Push notifications: every entry of a task's log as a POST to the client's URL.
 
-use rialto_core::job::{Job, JobWebhook};
+use rialto_core::job::{Job, JobWebhook, RequesterMessage};
 use rialto_core::notice::{Delivery, NoticeKind};
-use rialto_engine::Engine;
 use rialto_engine::delivery::egress::{HttpResponse, SendError};
 use rialto_engine::delivery::{
     AttemptResult, AttemptStatus, DeliveryEncoder, OutboundRequest, RESPONSE_BYTES_MAX,
+    RequestsFuture,
 };
 use rialto_engine::run::LogEntry;
+use rialto_engine::{Engine, Failure};
 use serde::{Deserialize, Serialize};
 
 use super::A2aContext;
-use super::task_log::{self, TaskLog};
-use super::translate::{self, TaskMeta, TaskView};
+use super::task_log::{self, Artifacts, TaskEvent, TaskLog};
+use super::translate::{self, Moment, TaskMeta, TaskView};
 use super::wire::Version;
 use super::wire::params::{PushAuthentication, PushConfig};
+use super::wire::task::StreamEvent;
 
 /// What is kept of a push configuration besides its id and URL.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -59,41 +61,23 @@ pub struct A2aEncoder {
 }
 
 impl DeliveryEncoder for A2aEncoder {
-    fn encode(
-        &self,
-        engine: &Engine,
-        push: &Delivery,
-        job: Option<&Job>,
-    ) -> Option<OutboundRequest> {
-        let NoticeKind::LogEntry { webhook, number, part, content, .. } = &push.kind else {
-            return None;
-        };
-        let job = job?;
-        let meta = TaskMeta::of(job)?;
-        let webhook = job.webhooks.iter().find(|known| known.id == *webhook)?;
-        let stored: StoredPush = serde_json::from_str(&webhook.meta).unwrap_or_default();
-        let entry = LogEntry {
-            at: push.at,
-            number: *number,
-            epoch: job.epoch,
-            content: (**content).clone(),
-        };
-        let body = engine.with_world(|world| {
-            if stored.old {
-                let log = TaskLog::default();
-                let task = translate::task(world, job, &meta, &log, TaskView::FULL);
-                return Some(task.write(Version::V03));
+    /// Its agents have inboxes that nothing is delivered from; see [`Self::encode_all`].
+    fn encode(&self, _: &Engine, _: &Delivery, _: Option<&Job>) -> Option<OutboundRequest> {
+        None
+    }
+
+    fn encode_all<'a>(
+        &'a self,
+        engine: &'a Engine,
+        push: &'a Delivery,
+        job: Option<&'a Job>,
+    ) -> RequestsFuture<'a> {
+        Box::pin(async move {
+            let pushed = job.and_then(|job| PushedEntry::of(push, job));
+            match pushed {
+                Some(pushed) => self.encode_entry(engine, &pushed).await.map(Some),
+                None => Ok(None),
             }
-            let event = task_log::events(world, job, &meta, &entry, *part).into_iter().next()?;
-            let event = task_log::with_position(event.event, event.position);
-            Some(event.write(Version::V1, false))
-        })?;
-        Some(OutboundRequest {
-            url: webhook.url.clone(),
-            body: body.into(),
-            id: format!("{}-{}", job.uuid, number + 1),
-            headers: self.secret_headers(job, webhook, &stored),
-            response_max: RESPONSE_BYTES_MAX,
         })
     }
 
@@ -108,7 +92,7 @@ impl DeliveryEncoder for A2aEncoder {
             Ok(answer) if (200..300).contains(&answer.status) => {
                 AttemptStatus::Delivered { reply: None }
             }
-            Ok(answer) if answer.status == 410 => AttemptStatus::Obsolete,
+            Ok(answer) if answer.status == 410 => AttemptStatus::EndpointGone,
             Ok(answer) => AttemptStatus::Failed(format!("HTTP status {}", answer.status)),
             Err(error) => AttemptStatus::Failed(error.to_string()),
         };
@@ -116,7 +100,87 @@ impl DeliveryEncoder for A2aEncoder {
     }
 }
 
+/// An entry of a job's log on its way to a webhook.
+struct PushedEntry<'a> {
+    job: &'a Job,
+    meta: TaskMeta,
+    webhook: &'a JobWebhook,
+    stored: StoredPush,
+    entry: LogEntry,
+    /// The number of the part that it begins or continues.
+    part: u32,
+}
+
+impl<'a> PushedEntry<'a> {
+    /// `None` if the webhook was removed meanwhile.
+    fn of(push: &Delivery, job: &'a Job) -> Option<Self> {
+        let NoticeKind::LogEntry { webhook, number, part, content, .. } = &push.kind else {
+            return None;
+        };
+        let webhook = job.webhooks.iter().find(|known| known.id == *webhook)?;
+        let stored = serde_json::from_str(&webhook.meta).unwrap_or_default();
+        let (number, epoch, content) = (*number, job.epoch, (**content).clone());
+        let entry = LogEntry { at: push.at, number, epoch, content };
+        Some(Self { job, meta: TaskMeta::of(job)?, webhook, stored, entry, part: *part })
+    }
+
+    /// Whether it can only be written with what came before it.
+    fn needs_log(&self) -> bool {
+        let part = self.entry.content.update().and_then(|update| update.part.as_ref());
+        self.stored.old || part.is_some_and(|part| part.append)
+    }
+}
+
 impl A2aEncoder {
+    /// A request for each event of an entry.
+    async fn encode_entry(
+        &self,
+        engine: &Engine,
+        pushed: &PushedEntry<'_>,
+    ) -> Result<Vec<OutboundRequest>, Failure> {
+        let PushedEntry { job, meta, webhook, stored, entry, part } = pushed;
+        let log = match pushed.needs_log() {
+            true => TaskLog::load(engine, job, 0).await?,
+            false => TaskLog::default(),
+        };
+        let mut artifacts = Artifacts::default();
+        let headers = self.secret_headers(job, webhook, stored);
+        let requests = engine.with_world(|world| {
+            for earlier in log.entries.iter().take_while(|earlier| earlier.number < entry.number) {
+                let part = artifacts.number_of(earlier);
+                for mut event in task_log::events(job, meta, earlier, part) {
+                    artifacts.admit(&mut event.event);
+                }
+            }
+            let mut events = task_log::events(job, meta, entry, *part);
+            if stored.old {
+                // Receivers of 0.3 get the whole task, once for the entry.
+                let before = |message: &&RequesterMessage| message.after < entry.number;
+                let messages = job.messages.iter().filter(before).count();
+                let moment = Moment::After { entry: entry.number, messages };
+                let view = TaskView { moment, ..TaskView::FULL };
+                let task = translate::task(world, job, meta, &log, view);
+                let event = StreamEvent::Task(Box::new(task));
+                let last = events.pop();
+                events = last.map(|last| TaskEvent { event, ..last }).into_iter().collect();
+            }
+            let version = if stored.old { Version::V03 } else { Version::V1 };
+            let request = |TaskEvent { position, mut event }| {
+                artifacts.admit(&mut event);
+                let body = task_log::with_position(event, position).write(version, false);
+                OutboundRequest {
+                    url: webhook.url.clone(),
+                    body: body.into(),
+                    id: format!("{}-{position}", job.uuid),
+                    headers: headers.clone(),
+                    response_max: RESPONSE_BYTES_MAX,
+                }
+            };
+            events.into_iter().map(request).collect()
+        });
+        Ok(requests)
+    }
+
     fn secret_headers(
         &self,
         job: &Job,

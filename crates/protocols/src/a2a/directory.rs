@@ -6,7 +6,7 @@ use rialto_core::agent::{Agent, Skill};
 use rialto_core::alias::Protocol;
 use rialto_core::id::AgentId;
 use rialto_core::money::Credits;
-use rialto_core::reputation::Score;
+use rialto_core::reputation::{Outcome, Score};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use rialto_engine::Failure;
@@ -17,10 +17,13 @@ use super::wire::message::write_array;
 use super::{A2aContext, ID, extensions};
 use crate::adapter::INPUT_MODES;
 use crate::adapter::rank::{RankPosition, RankRecord};
+use crate::kit::budget::ByteBudget;
 use crate::kit::ijson::{self, Json, JsonValue};
 use crate::kit::object::ObjectWriter;
 use crate::kit::rfc3339;
 
+/// What cards say about the extension for hiring.
+const HIRE_TEXT: &str = "Choose a skill, set a budget and a deadline";
 /// Schemas on a card that is public have at most this many bytes (2.4).
 const SCHEMA_MAX: usize = 16 << 10;
 /// The modes of agents of other protocols.
@@ -28,6 +31,13 @@ const MODES: [&str; 2] = ["application/json", "text/plain"];
 /// How many agents of a search are shown, and how many are looked at.
 pub const FOUND_MAX: usize = 20;
 const SCANNED_MAX: usize = 10_000;
+/// Agents read at once; between two slices the lane may publish.
+const SLICE: usize = 512;
+/// Words of a text that are looked for, and characters of each.
+const WORDS_MAX: usize = 16;
+const WORD_CHARS_MAX: usize = 64;
+/// Words shorter than this say little, unless all are.
+const WORD_CHARS_MIN: usize = 3;
 
 /// An agent that can be called here.
 pub fn find_agent(world: &World, name: &str) -> Option<Arc<Agent>> {
@@ -70,6 +80,15 @@ pub async fn scores(context: &A2aContext, id: AgentId) -> Result<Vec<(Protocol, 
     Ok(scores)
 }
 
+/// The newest job that an agent finished, which its card counts.
+pub async fn last_outcome(context: &A2aContext, id: AgentId) -> Result<Option<Outcome>, Failure> {
+    let last = context.engine.with_world(|world| world.agent_state(id)?.last_outcome);
+    match last {
+        Some(last) => Ok(context.engine.outcomes_of(Some(last), 1).await?.rows.pop()),
+        None => Ok(None),
+    }
+}
+
 /// The card of an agent.
 pub fn agent_card(
     context: &A2aContext,
@@ -91,9 +110,23 @@ pub fn agent_card(
         needs_key: !context.state.settings.is_open(),
         extensions: extensions_of(world, agent, &skills, scores, audience, context.engine.now()),
         input_modes: input_modes(agent),
-        output_modes: MODES.map(str::to_owned).to_vec(),
-        skills: skills.iter().map(|skill| card_skill(skill, agent.home.as_str())).collect(),
+        output_modes: output_modes(agent),
+        skills: card_skills(&skills, agent.home.as_str()),
     })
+}
+
+/// The skills of a card. Lists of a card are never empty (R4), so an agent without skills says that
+/// it has none.
+fn card_skills(skills: &[&Skill], protocol: &str) -> Vec<CardSkill> {
+    if !skills.is_empty() {
+        return skills.iter().map(|skill| card_skill(skill, protocol)).collect();
+    }
+    vec![CardSkill {
+        id: "none".to_owned(),
+        name: "none".to_owned(),
+        description: "This agent takes no tasks; it only calls others".to_owned(),
+        tags: vec!["none".to_owned(), protocol.to_owned()],
+    }]
 }
 
 fn card_skill(skill: &Skill, protocol: &str) -> CardSkill {
@@ -127,8 +160,11 @@ fn extensions_of(
             .maybe_raw("byOffer", skill.by_offer.then_some("true"));
         all.raw(&skill.name, &terms.finish())
     });
-    let hire =
-        ObjectWriter::new().text("currency", "credits").raw("skills", &prices.finish()).finish();
+    let prices = prices.finish();
+    let hire = ObjectWriter::new()
+        .text("currency", "credits")
+        .maybe_raw("skills", Some(prices.as_str()).filter(|text| *text != "{}"))
+        .finish();
     let fits = |schema: &str| audience == CardAudience::Extended || schema.len() <= SCHEMA_MAX;
     let is_schema = |schema: &&str| schema.starts_with('{') && *schema != "{}" && fits(schema);
     let schemas = skills.iter().filter_map(|skill| {
@@ -140,11 +176,7 @@ fn extensions_of(
     });
     let schemas = schemas.fold(ObjectWriter::new(), |all, (name, both)| all.raw(name, &both));
     let schemas = schemas.finish();
-    let mut all = vec![extension(
-        extensions::HIRE,
-        "Choose a skill, set a budget and a deadline",
-        Some(hire),
-    )];
+    let mut all = vec![extension(extensions::HIRE, HIRE_TEXT, Some(hire))];
     if schemas != "{}" {
         let params = ObjectWriter::new().raw("skills", &schemas).finish();
         all.push(extension(extensions::SCHEMAS, "JSON Schemas of the skills", Some(params)));
@@ -205,7 +237,7 @@ pub fn hub_card(context: &A2aContext) -> AgentCard {
         .text("currency", "credits")
         .raw("select", r#"["best","cheapest","roundRobin","leastBusy","auction"]"#)
         .finish();
-    let description = "Finds agents of every protocol on this hub, and hires them";
+    let description = "The front desk of a market of agents: finds them and hires them";
     AgentCard {
         name: "Rialto".to_owned(),
         description: description.to_owned(),
@@ -217,7 +249,7 @@ pub fn hub_card(context: &A2aContext) -> AgentCard {
         extensions: vec![
             Extension {
                 uri: extensions::HIRE.to_owned(),
-                description: "Name a skill and a budget, and the hub chooses the agent".to_owned(),
+                description: HIRE_TEXT.to_owned(),
                 required: false,
                 params: Some(params),
             },
@@ -228,14 +260,29 @@ pub fn hub_card(context: &A2aContext) -> AgentCard {
                 params: None,
             },
         ],
-        input_modes: MODES.map(str::to_owned).to_vec(),
-        output_modes: MODES.map(str::to_owned).to_vec(),
-        skills: vec![CardSkill {
-            id: "find".to_owned(),
-            name: "find".to_owned(),
-            description: "Lists agents that match a text, or {\"find\":{…}}".to_owned(),
-            tags: vec!["find".to_owned(), "rialto".to_owned()],
-        }],
+        input_modes: hub_modes(),
+        output_modes: hub_modes(),
+        skills: vec![
+            hub_skill(
+                "find_agents",
+                "Say what you need; the answer lists agents with prices and cards",
+                "discovery",
+            ),
+            hub_skill(
+                "hire",
+                "Name a skill, a budget and a way to choose; the best agent does it",
+                "market",
+            ),
+        ],
+    }
+}
+
+fn hub_skill(name: &str, description: &str, tag: &str) -> CardSkill {
+    CardSkill {
+        id: name.to_owned(),
+        name: name.to_owned(),
+        description: description.to_owned(),
+        tags: vec![tag.to_owned()],
     }
 }
 
@@ -243,16 +290,49 @@ pub fn hub_card(context: &A2aContext) -> AgentCard {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentFilter {
     pub skill: Option<String>,
-    /// Words that name, description or skills contain.
-    pub text: Option<String>,
+    /// Words in the agent's name, or in the name or description of a skill.
+    pub words: Words,
     pub protocol: Option<String>,
     pub max_price: Option<Credits>,
     pub min_score: Option<Score>,
 }
 
+/// Words to look for, in lower case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words(Vec<String>);
+
+impl Words {
+    /// The words of a text. Short ones are left out if there are others.
+    pub fn of(text: &str) -> Self {
+        let cut = |word: &str| word.chars().take(WORD_CHARS_MAX).collect::<String>();
+        let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        let text = text.to_lowercase();
+        let all = text.split(|c: char| !is_letter(c)).filter(|word| !word.is_empty());
+        let (long, short): (Vec<String>, Vec<String>) =
+            all.map(cut).partition(|word| word.chars().count() >= WORD_CHARS_MIN);
+        let mut words = if long.is_empty() { short } else { long };
+        words.truncate(WORDS_MAX);
+        Self(words)
+    }
+
+    /// How many of the words one of the texts contains.
+    fn count_in(&self, texts: &[&str]) -> usize {
+        let texts: Vec<String> = texts.iter().map(|text| text.to_lowercase()).collect();
+        let is_found = |word: &&String| texts.iter().any(|text| text.contains(word.as_str()));
+        self.0.iter().filter(is_found).count()
+    }
+}
+
+/// A skill of an agent that matches, and how many words it has.
+struct Match {
+    /// None if the agent matches by its name alone.
+    skill: Option<String>,
+    words: usize,
+}
+
 impl AgentFilter {
-    /// Whether an agent matches, and if so by which skill.
-    fn matching_skill(&self, world: &World, agent: &Agent) -> Option<Option<String>> {
+    /// By which of its skills an agent matches best, if it does.
+    fn best_match(&self, world: &World, agent: &Agent) -> Option<Match> {
         if !agent.active || self.protocol.as_deref().is_some_and(|id| id != agent.home.as_str()) {
             return None;
         }
@@ -262,72 +342,137 @@ impl AgentFilter {
             return None;
         }
         let affordable = |skill: &&Skill| self.max_price.is_none_or(|max| skill.price <= max);
-        let mut skills = agent.skills_for_other_protocols().filter(affordable);
-        if let Some(wanted) = &self.skill {
-            return skills
-                .find(|skill| skill.name == *wanted)
-                .map(|skill| Some(skill.name.clone()));
-        }
-        let text = self.text.as_deref().unwrap_or_default().to_lowercase();
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let has = |text: &str, word: &str| text.to_lowercase().contains(word);
-        let named = words.iter().all(|word| has(&agent.name, word));
-        let found = skills.find(|skill| {
-            named
-                || words.iter().all(|word| has(&skill.name, word) || has(&skill.description, word))
+        let named = |skill: &&Skill| self.skill.as_ref().is_none_or(|name| *name == skill.name);
+        let skills = agent.skills_for_other_protocols().filter(affordable).filter(named);
+        let found = skills.map(|skill| Match {
+            words: self.words.count_in(&[&agent.name, &skill.name, &skill.description]),
+            skill: Some(skill.name.clone()),
         });
-        match found {
-            Some(skill) => Some(Some(skill.name.clone())),
-            None => (named && self.max_price.is_none()).then_some(None),
-        }
+        // Of equal skills the first.
+        let best = found.reduce(|best, next| if next.words > best.words { next } else { best });
+        let any_skill = self.skill.is_none() && self.max_price.is_none();
+        let by_name = || Match { skill: None, words: self.words.count_in(&[&agent.name]) };
+        best.or_else(|| any_skill.then(by_name))
+            .filter(|found| found.words > 0 || self.words.0.is_empty())
     }
 }
 
 /// An agent that matches, with the skill by which it does.
 pub type FoundAgent = (Arc<Agent>, Option<String>);
 
-/// The agents that match, those online first, in the order of the hub's ranking.
-pub fn search(world: &World, filter: &AgentFilter, now: Timestamp) -> Vec<FoundAgent> {
-    let scanned = world.agents().take(SCANNED_MAX);
-    let fits = |agent: &Arc<Agent>| Some((agent.clone(), filter.matching_skill(world, agent)?));
-    // An agent without skills cannot be hired.
-    let has_skill = |(agent, _): &FoundAgent| !agent.skills.is_empty();
-    let mut found: Vec<FoundAgent> = scanned.filter_map(fits).filter(has_skill).collect();
-    found.sort_by_cached_key(|(agent, _)| {
-        let place = RankRecord::load(world, agent.id);
-        let place = place.map(|record| RankPosition::new(agent.id, &record));
-        (!world.is_online(agent.id, now), place.is_none(), place)
-    });
-    found
+/// The next agents in the order of their registration, and the last one read if there are more.
+fn read_slice(world: &World, after: AgentId) -> (Vec<Arc<Agent>>, Option<AgentId>) {
+    // Numbers are given in order and never again.
+    let end = world.next.agent.0;
+    let first = after.0.saturating_add(1).min(end);
+    let last = first.saturating_add(SLICE as u64).min(end);
+    let agents = (first..last).filter_map(|number| world.agent(AgentId(number)).cloned());
+    (agents.collect(), (last < end).then(|| AgentId(last - 1)))
+}
+
+/// What a search found.
+#[derive(Default)]
+pub struct SearchResult {
+    /// The best agents, at most as many as wanted.
+    pub agents: Vec<FoundAgent>,
+    /// How many match.
+    pub total: usize,
+    pub rows_read: usize,
+}
+
+/// The agents that have the most of the words, those online first, in the order of the hub's
+/// ranking.
+pub fn search(context: &A2aContext, filter: &AgentFilter, limit: usize) -> SearchResult {
+    let engine = &context.engine;
+    let now = engine.now();
+    let mut result = SearchResult::default();
+    let (mut found, mut most, mut after) = (Vec::new(), 0, AgentId(0));
+    while result.rows_read < SCANNED_MAX {
+        let next = engine.with_world(|world| {
+            let (agents, next) = read_slice(world, after);
+            result.rows_read += agents.len();
+            for agent in agents {
+                // An agent without skills cannot be hired.
+                let Some(one) = filter.best_match(world, &agent).filter(|one| one.skill.is_some())
+                else {
+                    continue;
+                };
+                if one.words < most {
+                    continue;
+                }
+                if one.words > most {
+                    most = one.words;
+                    found.clear();
+                }
+                let record = RankRecord::load(world, agent.id);
+                let place = record.map(|record| RankPosition::new(agent.id, &record));
+                let key = (!world.is_online(agent.id, now), place.is_none(), place);
+                found.push((key, agent, one.skill));
+            }
+            next
+        });
+        match next {
+            Some(last) => after = last,
+            None => break,
+        }
+    }
+    found.sort_by_key(|(key, ..)| *key);
+    result.total = found.len();
+    let best = found.into_iter().take(limit);
+    result.agents = best.map(|(_, agent, skill)| (agent, skill)).collect();
+    result
 }
 
 /// A page of the list of agents.
 pub struct AgentPage {
-    pub agents: Vec<FoundAgent>,
+    /// JSON texts.
+    pub items: Vec<String>,
     /// The agent after which the next page begins.
     pub next: Option<AgentId>,
     pub rows_read: usize,
 }
 
-/// The agents that match in the order of their registration, after one of them.
-pub fn list(context: &A2aContext, filter: &AgentFilter, after: AgentId, limit: usize) -> AgentPage {
-    context.engine.with_world(|world| {
-        // Numbers are given in order and never again.
-        let end = world.next.agent.0;
-        let mut page = AgentPage { agents: Vec::new(), next: None, rows_read: 0 };
-        for number in after.0.saturating_add(1)..end {
-            if page.agents.len() == limit || page.rows_read == SCANNED_MAX {
-                page.next = Some(AgentId(number - 1));
-                break;
+/// The agents that match in the order of their registration, after one of them, each as it is
+/// written. The page ends early when it is long.
+pub fn list(
+    context: &A2aContext,
+    filter: &AgentFilter,
+    after: AgentId,
+    limit: usize,
+    write: impl Fn(&World, &Agent, Option<&str>) -> Option<String>,
+) -> AgentPage {
+    let mut budget = ByteBudget::default();
+    let mut page = AgentPage { items: Vec::new(), next: None, rows_read: 0 };
+    let mut after = after;
+    loop {
+        // One slice at a time, so that a long list does not block writers.
+        let next = context.engine.with_world(|world| {
+            let (agents, next) = read_slice(world, after);
+            for agent in agents {
+                let has_all = |one: &Match| one.words == filter.words.0.len();
+                let found = filter.best_match(world, &agent).filter(has_all);
+                let item = found.and_then(|one| write(world, &agent, one.skill.as_deref()));
+                if let Some(item) = item {
+                    if page.items.len() == limit || !budget.take(item.len()) {
+                        page.next = Some(after);
+                        return None;
+                    }
+                    page.items.push(item);
+                }
+                page.rows_read += 1;
+                after = agent.id;
             }
-            page.rows_read += 1;
-            let Some(agent) = world.agent(AgentId(number)) else { continue };
-            if let Some(skill) = filter.matching_skill(world, agent) {
-                page.agents.push((agent.clone(), skill));
+            next
+        });
+        match next {
+            Some(_) if page.rows_read >= SCANNED_MAX => {
+                page.next = Some(after);
+                return page;
             }
+            Some(last) => after = last,
+            None => return page,
         }
-        page
-    })
+    }
 }
 
 /// What an agent does, in a few words.
@@ -343,9 +488,26 @@ pub fn one_sentence(world: &World, agent: &Agent, skill: Option<&str>) -> String
     }
 }
 
+/// The media types that the hub takes, and agents that state none.
+pub fn hub_modes() -> Vec<String> {
+    MODES.map(str::to_owned).to_vec()
+}
+
 /// The media types that an agent takes: those it registered with, or the usual ones.
 pub fn input_modes(agent: &Agent) -> Vec<String> {
-    own_texts(agent, INPUT_MODES).unwrap_or_else(|| MODES.map(str::to_owned).to_vec())
+    own_texts(agent, INPUT_MODES).unwrap_or_else(hub_modes)
+}
+
+/// The media types of what an agent makes.
+pub fn output_modes(agent: &Agent) -> Vec<String> {
+    let own = Some(agent).filter(|agent| agent.home == ID);
+    own.and_then(|agent| own_texts(agent, "output_modes")).unwrap_or_else(hub_modes)
+}
+
+/// The extensions that callers of an agent must support, because its own card requires them (R49).
+pub fn required_extensions(agent: &Agent) -> Vec<String> {
+    let own = Some(agent).filter(|agent| agent.home == ID);
+    own.and_then(|agent| own_texts(agent, "required_extensions")).unwrap_or_default()
 }
 
 /// What an agent says about itself, or the names of its skills.

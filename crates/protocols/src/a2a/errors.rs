@@ -8,7 +8,8 @@ use rialto_core::refusal::{Refusal, Retry};
 use rialto_engine::Failure;
 
 use super::wire::Version;
-use super::wire::error::{A2aError, ErrorBody, Reason};
+use super::wire::api_doc::ErrorBody;
+use super::wire::error::{A2aError, Reason};
 use crate::adapter::operation::ErrorInfo;
 use crate::adapter::{EdgeError, NOT_CURRENT};
 

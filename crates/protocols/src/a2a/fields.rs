@@ -191,14 +191,14 @@ impl JobMessages for A2aContext {
         let content = LogContent::Report(logged.report.update.clone());
         let (number, epoch) = (logged.report.number, logged.report.epoch);
         let entry = LogEntry { at: logged.at, number, epoch, content };
-        event_view(self, shown.job, &entry)
+        event_view(shown.job, &entry)
     }
 
     fn question_received(&self, shown: TracedJob<'_>, _: &Question) -> Option<MessageView> {
         let question = shown.job.question_count();
         let step = LogContent::Step(Step::InputRequired { question });
         let entry = shown.log.iter().find(|entry| entry.content == step)?;
-        let mut view = event_view(self, shown.job, entry)?;
+        let mut view = event_view(shown.job, entry)?;
         let texts = view.fields.iter_mut().filter(|field| field.part == Part::Progress);
         texts.for_each(|field| field.part = Part::Question);
         Some(view)
@@ -211,11 +211,11 @@ impl JobMessages for A2aContext {
 }
 
 /// The event of a task that an entry of its log is.
-fn event_view(context: &A2aContext, job: &Job, entry: &LogEntry) -> Option<MessageView> {
+fn event_view(job: &Job, entry: &LogEntry) -> Option<MessageView> {
     let meta = TaskMeta::of(job)?;
     let part = job.progress.parts;
-    let events = |world: &_| task_log::events(world, job, &meta, entry, part);
-    let event = context.engine.with_world(events).into_iter().next()?;
+    let events = task_log::events(job, &meta, entry, part);
+    let event = events.into_iter().next()?;
     Some(MessageView::from_json(ID, event.event.write(meta.version(), false), EVENT))
 }
 

@@ -36,6 +36,7 @@ use {
     self::fields::A2aFieldMap,
     self::operations::operations,
     self::settings::Settings,
+    self::wire::Version,
     self::wire::error::{A2aError, Reason},
     crate::adapter::fidelity::{FieldMap, JobMessages},
     crate::adapter::idempotency::IdempotencyResponses,
@@ -51,10 +52,12 @@ use {
     rialto_config::Layers,
     rialto_core::job::Job,
     rialto_core::refusal::Refusal,
+    rialto_core::time::Timestamp,
+    rialto_engine::Engine,
     rialto_engine::delivery::DeliveryEncoder,
     rialto_engine::random::RandomSource,
     rialto_engine::secret::HubSecret,
-    std::sync::Arc,
+    std::sync::{Arc, OnceLock},
 };
 
 /// The protocol's id.
@@ -116,6 +119,8 @@ pub struct A2aState {
     /// Signs cards and nothing else.
     pub card_key: SecretKey,
     secret: HubSecret,
+    /// When this program began to show the hub's own card.
+    opened_at: OnceLock<Timestamp>,
 }
 
 /// What seals the secrets of push configurations.
@@ -126,7 +131,12 @@ const PUSH_PURPOSE: &str = "a2a push";
 impl A2aState {
     pub fn new(settings: Settings, secret: &HubSecret) -> Self {
         let card_key = SecretKey::from_seed(&secret.derive("rialto a2a card v1", "card"));
-        Self { settings, card_key, secret: secret.clone() }
+        Self { settings, card_key, secret: secret.clone(), opened_at: OnceLock::new() }
+    }
+
+    /// Since when the hub's own card is as it is: it changes only with the program and its settings.
+    pub fn opened_at(&self, engine: &Engine) -> Timestamp {
+        *self.opened_at.get_or_init(|| engine.now())
     }
 
     /// Seals the secrets of a push configuration of a task.
@@ -170,6 +180,7 @@ impl OpenProtocol for A2aState {
     }
 
     fn api(self: Arc<Self>, context: &HubContext) -> Arc<dyn Api> {
+        self.opened_at(&context.engine);
         Arc::new(ProtocolContext::new(context, self))
     }
 
@@ -194,6 +205,14 @@ impl Api for A2aContext {
 
     fn error_response(&self, error: EdgeError) -> Response {
         errors::http_response(&errors::from_edge(error))
+    }
+
+    fn operation_error(&self, operation: &OperationInfo, error: EdgeError) -> Response {
+        let error = errors::from_edge(error);
+        match operations::is_rpc(operation) {
+            true => errors::rpc_error_response(&error, "null", Version::V1),
+            false => errors::http_response(&error),
+        }
     }
 
     fn idempotency(&self) -> Option<&dyn IdempotencyResponses> {

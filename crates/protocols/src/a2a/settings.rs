@@ -11,8 +11,8 @@ use crate::adapter::OpenProtocol;
 use crate::adapter::settings::{Authentication, ProtocolSettings};
 
 rialto_config::choices! {
-    /// Which members a card has.
-    CardForm {
+    /// Which members cards have unless their reader asks for version 1.0.
+    CardMembers {
         /// Those of 1.0 and those of 0.3.
         Both = "both",
         /// Those of 1.0 alone.
@@ -24,7 +24,7 @@ rialto_config::choices! {
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     pub authentication: Authentication,
-    pub card: CardForm,
+    pub card: CardMembers,
     /// How long a send waits for the end of its task.
     pub sync_wait: Millis,
     /// When a task without a deadline expires.

@@ -1,12 +1,15 @@
 //! The log of a job as the events of its task.
 //!
-//! The first event is the task as it was opened. Every entry of the job's log is one more event, so
-//! the position of an event is the number of its entry plus one, and stays the same forever.
+//! The first event is the task as it was opened. Every entry of the job's log is one more event, but
+//! that a result is an event for each of its artifacts. So the position of an event follows from the
+//! number of its entry, and stays the same forever.
+
+use std::collections::HashSet;
 
 use rialto_core::id::NoticeId;
 use rialto_core::job::log::{LogContent, Step};
 use rialto_core::job::progress::ProgressUpdate;
-use rialto_core::job::{Job, Question};
+use rialto_core::job::{Job, Question, State};
 use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use rialto_engine::run::LogEntry;
@@ -14,15 +17,17 @@ use rialto_engine::{Engine, Failure};
 
 use super::ID;
 use super::original::{ArtifactExtras, OriginalStatus};
-use super::translate::{self, TaskMeta};
+use super::translate::{self, Moment, TaskMeta};
 use super::wire::content;
 use super::wire::message::{Message, Part};
 use super::wire::task::{
     Artifact, ArtifactUpdate, StatusUpdate, StreamEvent, TaskState, TaskStatus,
 };
+use crate::kit::ijson;
+use crate::kit::object::ObjectWriter;
 
 /// Entries that are read at once.
-const PAGE: usize = 256;
+const PAGE: usize = 64;
 
 /// Entries of a job's log in order.
 #[derive(Clone, Debug, Default)]
@@ -33,11 +38,15 @@ pub struct TaskLog {
 /// What a task shows of its log.
 #[derive(Debug, Default)]
 pub struct ReplayedLog {
-    /// The message of the current status.
+    /// The newest state in the log, and when it began.
+    pub state: Option<(TaskState, Timestamp)>,
+    /// The message of the newest status.
     pub status_message: Option<Message>,
     /// Messages of both sides after the first, oldest first.
     pub history: Vec<Message>,
     pub artifacts: Vec<Artifact>,
+    /// Where the status message belongs in the history once there is another status.
+    status_at: usize,
 }
 
 /// One event, and its place.
@@ -47,21 +56,47 @@ pub struct TaskEvent {
     pub event: StreamEvent,
 }
 
+/// Reads a log forwards, page by page, although each entry names only the one before it.
+#[derive(Debug)]
+pub struct LogReader {
+    /// Where the pages start that were not read yet, the oldest last.
+    starts: Vec<NoticeId>,
+    /// Only entries after this one are wanted.
+    after: u32,
+}
+
+impl LogReader {
+    /// Finds the pages with the entries of a job after one of them.
+    pub async fn find(engine: &Engine, job: &Job, after: u32) -> Result<Self, Failure> {
+        let mut starts = Vec::new();
+        let mut from = job.progress.newest.filter(|_| after < job.progress.reports);
+        while let Some(start) = from {
+            let page = engine.log_of(Some(start), PAGE).await?;
+            starts.push(start);
+            let is_last = page.rows.iter().any(|entry| entry.number <= after.saturating_add(1));
+            from = page.next.map(NoticeId).filter(|_| !is_last);
+        }
+        Ok(Self { starts, after })
+    }
+
+    /// The next entries in order; `None` at the end.
+    pub async fn next(&mut self, engine: &Engine) -> Result<Option<Vec<LogEntry>>, Failure> {
+        let Some(start) = self.starts.pop() else { return Ok(None) };
+        let mut entries = engine.log_of(Some(start), PAGE).await?.rows;
+        entries.retain(|entry| entry.number > self.after);
+        entries.reverse();
+        Ok(Some(entries))
+    }
+}
+
 impl TaskLog {
     /// The entries of a job after one of them.
     pub async fn load(engine: &Engine, job: &Job, after: u32) -> Result<Self, Failure> {
+        let mut reader = LogReader::find(engine, job, after).await?;
         let mut entries = Vec::new();
-        let mut from = job.progress.newest;
-        while let Some(notice) = from {
-            let page = engine.log_of(Some(notice), PAGE).await?;
-            from = page.next.map(NoticeId);
-            let reached = page.rows.iter().any(|entry| entry.number <= after);
-            entries.extend(page.rows.into_iter().filter(|entry| entry.number > after));
-            if reached {
-                break;
-            }
+        while let Some(page) = reader.next(engine).await? {
+            entries.extend(page);
         }
-        entries.reverse();
         Ok(Self { entries })
     }
 
@@ -71,26 +106,28 @@ impl TaskLog {
         if is_plain { Ok(Self::default()) } else { Self::load(engine, job, 0).await }
     }
 
-    /// What the task shows after all entries.
-    pub fn replay(&self, world: &World, job: &Job, meta: &TaskMeta) -> ReplayedLog {
+    /// What the task shows at a moment.
+    pub fn replay(&self, job: &Job, meta: &TaskMeta, moment: Moment) -> ReplayedLog {
         let mut told = ReplayedLog::default();
-        let mut sent = job.messages.iter().peekable();
-        let mut parts = PartNumbers::default();
-        for entry in &self.entries {
+        let (last, messages) = match moment {
+            Moment::Now => (u32::MAX, job.messages.len()),
+            Moment::After { entry, messages } => (entry, messages),
+        };
+        let mut sent = job.messages.iter().take(messages).peekable();
+        let mut artifacts = Artifacts::default();
+        for entry in self.entries.iter().take_while(|entry| entry.number <= last) {
             while let Some(message) = sent.next_if(|message| message.after < entry.number) {
-                told.add_requester_message(&message.body);
+                told.history.extend(translate::read_message(&message.body));
             }
-            for event in events(world, job, meta, entry, parts.next(entry)) {
+            for mut event in events(job, meta, entry, artifacts.number_of(entry)) {
+                artifacts.admit(&mut event.event);
                 told.add(event.event);
             }
         }
-        for message in sent {
-            told.add_requester_message(&message.body);
-        }
-        if self.entries.is_empty() && job.state.is_final() {
+        told.history.extend(sent.filter_map(|message| translate::read_message(&message.body)));
+        if self.entries.is_empty() && job.state.is_final() && moment == Moment::Now {
             told.artifacts = translate::result_artifacts(job, meta);
-            let position = job.progress.reports + 1;
-            told.status_message = translate::end_message(job, meta, position);
+            told.status_message = translate::end_message(job, meta, end_position(job, meta));
         }
         told
     }
@@ -100,8 +137,12 @@ impl ReplayedLog {
     fn add(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::Status(update) => {
-                self.history.extend(self.status_message.take());
-                self.status_message = update.status.message;
+                let TaskStatus { state, message, timestamp } = update.status;
+                if let Some(superseded) = self.status_message.take() {
+                    self.history.insert(self.status_at, superseded);
+                }
+                self.state = timestamp.map(|at| (state, at));
+                (self.status_message, self.status_at) = (message, self.history.len());
             }
             StreamEvent::Artifact(update) => {
                 let ArtifactUpdate { artifact, append, .. } = *update;
@@ -115,36 +156,76 @@ impl ReplayedLog {
             StreamEvent::Task(_) | StreamEvent::Message(_) => {}
         }
     }
-
-    fn add_requester_message(&mut self, body: &str) {
-        self.history.extend(self.status_message.take());
-        self.history.extend(translate::read_message(body));
-    }
 }
 
-/// Counts the parts of a result in the order of the log.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PartNumbers(u32);
+/// The artifacts that a log has so far.
+#[derive(Clone, Debug, Default)]
+pub struct Artifacts {
+    parts: u32,
+    seen: HashSet<String>,
+}
 
-impl PartNumbers {
+impl Artifacts {
     /// The number of the part that an entry begins or continues.
-    pub fn next(&mut self, entry: &LogEntry) -> u32 {
+    pub fn number_of(&mut self, entry: &LogEntry) -> u32 {
         if let Some(ProgressUpdate { part: Some(part), .. }) = entry.content.update() {
-            self.0 += u32::from(!part.append);
+            self.parts += u32::from(!part.append);
         }
-        self.0
+        self.parts
+    }
+
+    /// The first piece of an artifact continues nothing, whatever its worker says (R68).
+    pub fn admit(&mut self, event: &mut StreamEvent) {
+        if let StreamEvent::Artifact(update) = event {
+            let id = &update.artifact.artifact_id;
+            update.append &= self.seen.contains(id);
+            if !update.append {
+                self.seen.insert(id.clone());
+            }
+        }
     }
 }
 
-/// The events of an entry: one, or none for a result that is a message.
-pub fn events(
-    world: &World,
-    job: &Job,
-    meta: &TaskMeta,
-    entry: &LogEntry,
-    part: u32,
-) -> Vec<TaskEvent> {
-    let position = entry.number + 1;
+/// How many artifacts the result of a job has, if its log says that there is one.
+fn result_count(job: &Job, meta: &TaskMeta) -> Option<u32> {
+    let has_output = job.result.as_ref().is_some_and(|result| result.output.is_some());
+    if job.state != State::Completed || !has_output {
+        return None;
+    }
+    u32::try_from(translate::result_artifacts(job, meta).len()).ok()
+}
+
+/// The position of the end of a task.
+pub fn end_position(job: &Job, meta: &TaskMeta) -> u32 {
+    let entries = job.progress.reports + 1;
+    // The entry before the end is the result, which is any number of events.
+    result_count(job, meta).map_or(entries, |count| entries - 1 + count)
+}
+
+/// The number of events that a task has.
+pub fn event_count(job: &Job, meta: &TaskMeta) -> u32 {
+    if job.state.is_final() { end_position(job, meta) } else { job.progress.reports + 1 }
+}
+
+/// The last entry of which a reader has all events that has them up to a position.
+pub fn entry_before(job: &Job, meta: &TaskMeta, position: u32) -> u32 {
+    let entry = position.saturating_sub(1).min(job.progress.reports);
+    match result_count(job, meta) {
+        // The result is the last entry but one.
+        Some(_) if position < event_count(job, meta) => {
+            entry.min(job.progress.reports.saturating_sub(2))
+        }
+        Some(_) => job.progress.reports,
+        None => entry,
+    }
+}
+
+/// The events of an entry: one, but for a result.
+pub fn events(job: &Job, meta: &TaskMeta, entry: &LogEntry, part: u32) -> Vec<TaskEvent> {
+    let position = match entry.content {
+        LogContent::Step(Step::Ended) => end_position(job, meta),
+        _ => entry.number + 1,
+    };
     let of_parts = |parts| translate::worker_message(job, &meta.context_id, position, parts);
     let status = |state, message| status_event(job, meta, state, message, entry.at);
     let event = match &entry.content {
@@ -164,8 +245,8 @@ pub fn events(
             }
         }
         LogContent::Step(Step::Result) => {
-            let artifacts = translate::result_artifacts(job, meta);
-            let events = artifacts.into_iter().map(|artifact| TaskEvent {
+            let artifacts = translate::result_artifacts(job, meta).into_iter();
+            let events = (position..).zip(artifacts).map(|(position, artifact)| TaskEvent {
                 position,
                 event: artifact_event(job, meta, artifact, false, true),
             });
@@ -175,7 +256,7 @@ pub fn events(
             let message = translate::end_message(job, meta, position);
             match status(translate::state_of(job), message) {
                 StreamEvent::Status(mut update) => {
-                    update.metadata = Some(translate::task_metadata(world, job));
+                    update.metadata = translate::end_metadata(job, meta);
                     StreamEvent::Status(update)
                 }
                 other => other,
@@ -260,32 +341,30 @@ fn artifact_event(
 }
 
 /// The first event: the task as it was opened.
-pub fn opening_event(world: &World, job: &Job, meta: &TaskMeta) -> TaskEvent {
+pub fn opening_event(
+    world: &World,
+    job: &Job,
+    meta: &TaskMeta,
+    history_length: Option<u32>,
+) -> TaskEvent {
     debug_assert_eq!(job.request.origin, ID);
-    let opened = Job {
-        state: rialto_core::job::State::Open,
-        result: None,
-        ended_at: None,
-        messages: Vec::new(),
-        questions: Vec::new(),
-        progress: rialto_core::job::Progress::default(),
-        ..job.clone()
+    let view = translate::TaskView {
+        history_length,
+        moment: Moment::After { entry: 0, messages: 0 },
+        ..translate::TaskView::FULL
     };
-    let (log, view) = (TaskLog::default(), translate::TaskView::FULL);
-    let task = translate::task(world, &opened, meta, &log, view);
+    let task = translate::task(world, job, meta, &TaskLog::default(), view);
     TaskEvent { position: 1, event: StreamEvent::Task(Box::new(task)) }
 }
 
-/// Metadata with the position of an event, for receivers that get events one by one.
+/// An event with its position in its metadata, for receivers that get events one by one.
 pub fn with_position(event: StreamEvent, position: u32) -> StreamEvent {
     let add = |metadata: Option<String>| {
-        let resume =
-            crate::kit::object::ObjectWriter::new().integer("position", position.into()).finish();
-        let json =
-            metadata.as_deref().and_then(|text| crate::kit::ijson::read(text.as_bytes()).ok());
+        let resume = ObjectWriter::new().integer("position", position.into()).finish();
+        let json = metadata.as_deref().and_then(|text| ijson::read(text.as_bytes()).ok());
         let object = match &json {
-            Some(json) => crate::kit::object::ObjectWriter::copy_without(json, &[]),
-            None => crate::kit::object::ObjectWriter::new(),
+            Some(json) => ObjectWriter::copy_without(json, &[]),
+            None => ObjectWriter::new(),
         };
         Some(object.raw(super::extensions::RESUME, &resume).finish())
     };
@@ -298,6 +377,10 @@ pub fn with_position(event: StreamEvent, position: u32) -> StreamEvent {
             update.metadata = add(update.metadata.take());
             StreamEvent::Artifact(update)
         }
-        other => other,
+        StreamEvent::Task(mut task) => {
+            task.metadata = add(task.metadata.take());
+            StreamEvent::Task(task)
+        }
+        message @ StreamEvent::Message(_) => message,
     }
 }

@@ -1,5 +1,6 @@
 //! A stream of the events of one task.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,38 +9,41 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
-use rialto_core::id::{AgentId, JobId};
+use rialto_core::id::AgentId;
 use rialto_core::job::Job;
 use rialto_core::job::log::{LogContent, Step};
+use rialto_core::refusal::Refusal;
+use rialto_engine::Failure;
 use rialto_engine::keys::Key;
+use rialto_engine::run::LogEntry;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::A2aContext;
 use super::errors;
 use super::operations::Binding;
-use super::task_log::{self, PartNumbers, TaskEvent, TaskLog};
+use super::task_log::{self, Artifacts, LogReader, TaskEvent, TaskLog};
 use super::translate::{self, TaskMeta, TaskView};
-use super::wire::error::{A2aError, Reason};
+use super::wire::error::A2aError;
 use super::wire::rpc;
-use super::wire::task::StreamEvent;
+use super::wire::task::{StreamEvent, TaskState};
 use crate::adapter::shutdown::Shutdown;
 use crate::kit::sse;
 
 /// How often a comment is sent, so that the connection stays open.
 const PING: Duration = Duration::from_secs(15);
 /// The wait before a reader reconnects, in milliseconds.
-const RETRY: &str = "retry: 2000\n";
+pub const RETRY: &str = "retry: 2000\n";
+/// Bytes after which what was read is handed to the connection, before more is read.
+const CHUNK_BYTES: usize = 256 << 10;
 
 /// Where a stream starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamStart {
     /// With the task as it was opened, followed by everything since.
     Opening,
-    /// With the task as it is now.
+    /// With the task as the given row of its job is.
     Snapshot,
-    /// With the task as it was after this many entries of its log.
-    SnapshotAt(u32),
     /// After an event that the reader has.
     After(u32),
 }
@@ -52,18 +56,25 @@ pub struct StreamReader {
     pub binding: Binding,
     /// Whether the stream ends when the agent waits for input (R60).
     pub ends_at_question: bool,
+    pub history_length: Option<u32>,
 }
 
-/// An open stream.
+/// An open stream. It reads one page of the log at a time, and only when its connection takes bytes,
+/// so a slow reader costs one page (R66).
 pub struct TaskStream {
     context: A2aContext,
     reader: StreamReader,
-    job: JobId,
+    job: Arc<Job>,
     meta: TaskMeta,
     start: Option<StreamStart>,
     /// The number of the newest entry that was sent.
     sent: u32,
-    parts: PartNumbers,
+    /// Events up to this position are not sent: the reader has them.
+    skipped: u32,
+    log: Option<LogReader>,
+    /// Entries that were read and not sent.
+    page: VecDeque<LogEntry>,
+    artifacts: Artifacts,
     notify: Arc<Notify>,
     shutdown: Shutdown,
     ping_at: Instant,
@@ -75,7 +86,7 @@ impl TaskStream {
     pub fn new(
         context: A2aContext,
         reader: StreamReader,
-        job: &Job,
+        job: Arc<Job>,
         meta: TaskMeta,
         start: StreamStart,
         shutdown: Shutdown,
@@ -84,11 +95,14 @@ impl TaskStream {
         Self {
             context,
             reader,
-            job: job.id,
+            job,
             meta,
             start: Some(start),
             sent: 0,
-            parts: PartNumbers::default(),
+            skipped: 0,
+            log: None,
+            page: VecDeque::new(),
+            artifacts: Artifacts::default(),
             notify,
             shutdown,
             ping_at: Instant::now() + PING,
@@ -103,17 +117,17 @@ impl TaskStream {
             if self.is_over || self.shutdown.is_requested() || !self.is_authorized() {
                 return None;
             }
-            let notified = self.notify.clone();
-            let notified = notified.notified();
+            let notify = self.notify.clone();
+            let notified = notify.notified();
             tokio::pin!(notified);
             // Register for the wake-up first and look afterwards, so that none is missed.
             notified.as_mut().enable();
             match self.pending().await {
-                Ok(Some(bytes)) => return Some(bytes),
-                Ok(None) => {}
-                Err(error) => {
+                Ok(out) if !out.is_empty() => return Some(out.into()),
+                Ok(_) => {}
+                Err(failure) => {
                     self.is_over = true;
-                    return Some(self.encode_error(&error));
+                    return Some(self.encode_error(&errors::from_engine(&failure)));
                 }
             }
             if self.is_over {
@@ -144,85 +158,126 @@ impl TaskStream {
         })
     }
 
-    /// What has not been sent yet.
-    async fn pending(&mut self) -> Result<Option<Bytes>, A2aError> {
-        let engine = &self.context.engine.clone();
-        let failed = |failure| errors::from_engine(&failure);
-        if self.start.is_none() {
-            let known =
-                engine.with_world(|world| world.job(self.job).map(|job| job.progress.reports));
-            if known == Some(self.sent) {
-                return Ok(None);
-            }
-        }
-        let job = engine.load_job(self.job).await.map_err(failed)?;
-        let job = job.ok_or_else(|| A2aError::new(Reason::TaskNotFound, "task not found"))?;
+    /// What has not been sent yet, or the beginning of it.
+    async fn pending(&mut self) -> Result<Vec<u8>, Failure> {
         let mut out = Vec::new();
-        match self.start.take() {
-            Some(StreamStart::Opening) => {
-                let first =
-                    engine.with_world(|world| task_log::opening_event(world, &job, &self.meta));
-                self.encode(&mut out, &first, false);
-            }
-            Some(start @ (StreamStart::Snapshot | StreamStart::SnapshotAt(_))) => {
-                let mut log = TaskLog::load(engine, &job, 0).await.map_err(failed)?;
-                if let StreamStart::SnapshotAt(count) = start {
-                    log.entries.retain(|entry| entry.number <= count);
-                }
-                for entry in &log.entries {
-                    self.parts.next(entry);
-                }
-                self.sent = log.entries.last().map_or(0, |entry| entry.number);
-                let task = engine.with_world(|world| {
-                    translate::task(world, &job, &self.meta, &log, TaskView::FULL)
-                });
-                let event = StreamEvent::Task(Box::new(task));
-                let first = TaskEvent { position: self.sent + 1, event };
-                self.encode(&mut out, &first, false);
-            }
-            Some(StreamStart::After(position)) => {
-                let log = TaskLog::load(engine, &job, 0).await.map_err(failed)?;
-                let before = log.entries.iter().filter(|entry| entry.number < position);
-                for entry in before {
-                    self.parts.next(entry);
-                }
-                self.sent = position.saturating_sub(1);
-                if position == 0 {
-                    let first =
-                        engine.with_world(|world| task_log::opening_event(world, &job, &self.meta));
-                    self.encode(&mut out, &first, false);
-                }
-            }
-            None => {}
+        if let Some(start) = self.start.take() {
+            self.begin(start, &mut out).await?;
         }
-        let log = TaskLog::load(engine, &job, self.sent).await.map_err(failed)?;
-        for entry in &log.entries {
-            let part = self.parts.next(entry);
-            let ends = match &entry.content {
-                LogContent::Step(Step::Ended) => true,
-                LogContent::Step(Step::InputRequired { question }) => {
-                    let waits = translate::state_of_question(&job, *question);
-                    self.reader.ends_at_question
-                        && waits == super::wire::task::TaskState::InputRequired
-                }
-                _ => false,
-            };
-            let events = self
-                .context
-                .engine
-                .with_world(|world| task_log::events(world, &job, &self.meta, entry, part));
-            for event in &events {
-                self.encode(&mut out, event, ends);
+        while !self.is_over && out.len() < CHUNK_BYTES {
+            match self.next_entry().await? {
+                Some(entry) => self.send_entry(&entry, &mut out),
+                None => break,
             }
-            self.sent = entry.number;
-            if ends {
-                self.is_over = true;
+        }
+        Ok(out)
+    }
+
+    /// Sends the task as it is at the start of the stream.
+    async fn begin(&mut self, start: StreamStart, out: &mut Vec<u8>) -> Result<(), Failure> {
+        let engine = self.context.engine.clone();
+        let history_length = self.reader.history_length;
+        let (first, sent) = match start {
+            StreamStart::Opening | StreamStart::After(0) => {
+                let first = engine.with_world(|world| {
+                    task_log::opening_event(world, &self.job, &self.meta, history_length)
+                });
+                (Some(first), 0)
+            }
+            StreamStart::After(position) => {
+                self.skipped = position;
+                (None, task_log::entry_before(&self.job, &self.meta, position))
+            }
+            StreamStart::Snapshot => {
+                let log = TaskLog::load(&engine, &self.job, 0).await?;
+                let view = TaskView { history_length, ..TaskView::FULL };
+                let task = engine
+                    .with_world(|world| translate::task(world, &self.job, &self.meta, &log, view));
+                let sent = self.job.progress.reports;
+                let event = StreamEvent::Task(Box::new(task));
+                (Some(TaskEvent { position: sent + 1, event }), sent)
+            }
+        };
+        if let Some(first) = first {
+            self.encode(out, &first, false);
+        }
+        if sent > 0 {
+            self.remember_artifacts(sent).await?;
+        }
+        self.sent = sent;
+        Ok(())
+    }
+
+    /// Goes through the entries that the reader has, for what they say of later ones.
+    async fn remember_artifacts(&mut self, last: u32) -> Result<(), Failure> {
+        let engine = self.context.engine.clone();
+        let mut log = LogReader::find(&engine, &self.job, 0).await?;
+        while let Some(page) = log.next(&engine).await? {
+            for entry in page.iter().take_while(|entry| entry.number <= last) {
+                let part = self.artifacts.number_of(entry);
+                for mut event in self.events_of(entry, part) {
+                    self.artifacts.admit(&mut event.event);
+                }
+            }
+            if page.last().is_some_and(|entry| entry.number >= last) {
                 break;
             }
         }
-        // A stream that resumes at the end of an ended task has nothing to say.
-        self.is_over |= job.state.is_final() && self.sent >= job.progress.reports;
-        Ok((!out.is_empty()).then(|| out.into()))
+        Ok(())
+    }
+
+    fn events_of(&self, entry: &LogEntry, part: u32) -> Vec<TaskEvent> {
+        task_log::events(&self.job, &self.meta, entry, part)
+    }
+
+    /// The entry after the last one that was sent, if it is there.
+    async fn next_entry(&mut self) -> Result<Option<LogEntry>, Failure> {
+        let engine = self.context.engine.clone();
+        loop {
+            if let Some(entry) = self.page.pop_front() {
+                return Ok(Some(entry));
+            }
+            if let Some(log) = &mut self.log {
+                match log.next(&engine).await? {
+                    Some(page) => self.page = page.into(),
+                    None => self.log = None,
+                }
+                continue;
+            }
+            // The row of a job that has ended does not change any more, but for its webhooks.
+            if !self.job.state.is_final() {
+                match engine.load_job(self.job.id).await? {
+                    Some(job) => self.job = job,
+                    None => return Err(Refusal::NotFound.into()),
+                }
+            }
+            if self.job.progress.reports <= self.sent {
+                // A stream that resumes at the end has nothing to say.
+                self.is_over = self.job.state.is_final();
+                return Ok(None);
+            }
+            self.log = Some(LogReader::find(&engine, &self.job, self.sent).await?);
+        }
+    }
+
+    fn send_entry(&mut self, entry: &LogEntry, out: &mut Vec<u8>) {
+        let part = self.artifacts.number_of(entry);
+        let ends = match &entry.content {
+            LogContent::Step(Step::Ended) => true,
+            LogContent::Step(Step::InputRequired { question }) => {
+                let state = translate::state_of_question(&self.job, *question);
+                self.reader.ends_at_question && state == TaskState::InputRequired
+            }
+            _ => false,
+        };
+        for mut event in self.events_of(entry, part) {
+            self.artifacts.admit(&mut event.event);
+            if event.position > self.skipped {
+                self.encode(out, &event, ends);
+            }
+        }
+        self.sent = entry.number;
+        self.is_over = ends;
     }
 
     /// Writes an event as one block (R64).

@@ -5,8 +5,8 @@ use rialto_core::command::OpenJob;
 use rialto_core::id::AgentId;
 use rialto_core::job::log::Phase;
 use rialto_core::job::{
-    Cause, DEFAULT_PRIORITY, Job, NamedWorker, Policy, Reassignment, Requester, RequesterOptions,
-    Selection, State,
+    Cause, DEFAULT_PRIORITY, Job, NamedWorker, Policy, Progress, Reassignment, Requester,
+    RequesterOptions, Selection, State,
 };
 use rialto_core::money::Credits;
 use rialto_core::price_step::PriceStep;
@@ -16,15 +16,16 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::original::{self, OriginalStatus};
-use super::task_log::TaskLog;
+use super::task_log::{self, TaskLog};
+use super::wire::Version;
 use super::wire::content::{self, OutputForm};
 use super::wire::error::A2aError;
 use super::wire::message::{Message, Part};
 use super::wire::params::SendParams;
+use super::wire::reader::{self, Violations};
 use super::wire::task::{Artifact, Task, TaskState, TaskStatus};
-use super::wire::{Version, reader};
 use super::{ID, extensions};
-use crate::kit::ijson::{self, JsonValue};
+use crate::kit::ijson::{self, Json, JsonValue};
 use crate::kit::object::ObjectWriter;
 use crate::kit::{raw_json, rfc3339};
 
@@ -34,6 +35,8 @@ const PRICE_STEP: PriceStep = PriceStep { decimals: 6, minimum: Credits::ZERO };
 pub const LEASE: Millis = Millis::hours(1);
 /// The skill of agents that talk, which a message without a skill means.
 pub const MESSAGE_SKILL: &str = "message";
+/// The longest key for repeats.
+pub const KEY_MAX: usize = 256;
 /// The most messages of a history that are returned if the client names no number (R38).
 const HISTORY_MAX: usize = 100;
 
@@ -52,26 +55,38 @@ pub struct Hire {
     pub is_given: bool,
 }
 
+/// The parameters of a send, with what they say about hiring. Everything that is wrong with either is
+/// reported (R21).
+pub fn read_send(json: &Json<'_>, version: Version) -> Result<(SendParams, Hire), A2aError> {
+    let mut wrong = Violations::new();
+    let params = SendParams::read_members(json, version, &mut wrong);
+    let hire = Hire::read_members(&params.message, params.metadata.as_deref(), &mut wrong);
+    if wrong.is_empty() { Ok((params, hire)) } else { Err(A2aError::invalid(wrong)) }
+}
+
 impl Hire {
     /// Reads the metadata of a message, or else of its request.
     pub fn read(message: &Message, request: Option<&str>) -> Result<Self, A2aError> {
-        let of_request = || {
-            let json = ijson::read(request?.as_bytes()).ok()?;
-            Some(json.get(extensions::HIRE)?.raw().to_owned())
+        let mut wrong = Violations::new();
+        let hire = Self::read_members(message, request, &mut wrong);
+        if wrong.is_empty() { Ok(hire) } else { Err(A2aError::invalid(wrong)) }
+    }
+
+    fn read_members(message: &Message, request: Option<&str>, wrong: &mut Violations) -> Self {
+        let of_message = member(message.metadata.as_deref(), extensions::HIRE);
+        let (place, found) = match of_message {
+            Some(found) => ("message.metadata", Some(found)),
+            None => ("metadata", member(request, extensions::HIRE)),
         };
-        let from_message = message.metadata_member(extensions::HIRE);
-        let is_of_message = from_message.is_some();
-        let Some(text) = from_message.or_else(of_request) else {
-            return Ok(Self { skill: skill_id(message), ..Self::default() });
+        // Other clients name the skill there.
+        let skill_id = || {
+            let found = member(message.metadata.as_deref(), "skillId");
+            text_of(&found.or_else(|| member(request, "skillId"))?)
         };
-        let place = if is_of_message { "message.metadata" } else { "metadata" };
-        let mut wrong = Vec::new();
-        let json = ijson::read(text.as_bytes())
-            .map_err(|bad| A2aError::invalid_field(place, bad.to_string()))?;
+        let Some(text) = found else { return Self { skill: skill_id(), ..Self::default() } };
+        let Ok(json) = ijson::read(text.as_bytes()) else { return Self::default() };
         let place = format!("{place}.{}", extensions::HIRE);
-        let Some(r) = reader::Reader::new(&json, place, &mut wrong) else {
-            return Err(A2aError::invalid(wrong));
-        };
+        let Some(r) = reader::Reader::new(&json, place, wrong) else { return Self::default() };
         let budget = r.get("budget").and_then(|budget| {
             let text = match budget.value() {
                 JsonValue::String(text) => text.as_ref(),
@@ -81,30 +96,37 @@ impl Hire {
             let parsed = Credits::parse(text, 6).ok().filter(|budget| *budget >= Credits::ZERO);
             if parsed.is_none() {
                 let text = "must be an amount with at most 6 decimals, such as \"0.25\"";
-                r.reject("budget", text, &mut wrong);
+                r.reject("budget", text, wrong);
             }
             parsed
         });
-        let hop = r.integer("hop", &mut wrong).unwrap_or(0);
-        let hire = Self {
-            skill: r.text("skill", &mut wrong).or_else(|| skill_id(message)),
+        let hop = r.integer("hop", wrong).unwrap_or(0);
+        let key = r.short_text("key", KEY_MAX, wrong);
+        if key.as_ref().is_some_and(String::is_empty) {
+            r.reject("key", format!("must have 1 to {KEY_MAX} characters"), wrong);
+        }
+        Self {
+            skill: r.text("skill", wrong).or_else(skill_id),
             budget,
-            deadline: r.get("deadline").and_then(|_| r.time("deadline", &mut wrong)),
-            queue: r.flag("queue", &mut wrong),
-            key: r.short_text("key", 256, &mut wrong),
-            select: r.text("select", &mut wrong),
+            deadline: r.get("deadline").and_then(|_| r.time("deadline", wrong)),
+            queue: r.flag("queue", wrong),
+            key,
+            select: r.text("select", wrong),
             hop: u8::try_from(hop.clamp(0, 255)).unwrap_or(u8::MAX),
             is_given: true,
-        };
-        if wrong.is_empty() { Ok(hire) } else { Err(A2aError::invalid(wrong)) }
+        }
     }
 }
 
-/// The skill by which other clients name it in metadata.
-fn skill_id(message: &Message) -> Option<String> {
-    let raw = message.metadata_member("skillId")?;
-    match ijson::read(raw.as_bytes()).ok()?.value() {
-        JsonValue::String(text) => Some(text.clone().into_owned()),
+/// A member of a JSON object, as JSON text.
+fn member(object: Option<&str>, name: &str) -> Option<String> {
+    let json = ijson::read(object?.as_bytes()).ok()?;
+    json.get(name).filter(|json| *json.value() != JsonValue::Null).map(|json| json.raw().to_owned())
+}
+
+fn text_of(json: &str) -> Option<String> {
+    match ijson::read(json.as_bytes()).ok()?.value() {
+        JsonValue::String(text) if !text.is_empty() => Some(text.clone().into_owned()),
         _ => None,
     }
 }
@@ -170,6 +192,7 @@ pub struct NewTask<'a> {
     pub agent: Option<AgentId>,
     pub skill: String,
     pub hire: &'a Hire,
+    pub budget: Credits,
     pub selection: Selection,
     pub deadline: Timestamp,
     pub lease: Millis,
@@ -198,7 +221,7 @@ pub fn open_task(task: NewTask<'_>) -> OpenJob {
         skill: task.skill,
         alternative_skills: Vec::new(),
         input: content::input_of(&task.params.message.parts),
-        budget: task.hire.budget.unwrap_or_default(),
+        budget: task.budget,
         price_step: PRICE_STEP,
         selection: task.selection,
         unfit_agents: task.unfit_agents,
@@ -257,10 +280,11 @@ fn is_refused(job: &Job) -> bool {
     matches!(cause, Some(Cause::Policy | Cause::NoSuchSkill | Cause::BudgetTooLow))
 }
 
-/// When the job came to its state.
+/// When the newest status of a task began.
 pub fn status_time(job: &Job) -> Timestamp {
-    let phase = job.progress.phase.filter(|(phase, _)| *phase == Phase::of(job.state));
-    job.ended_at.or(phase.map(|(_, at)| at)).unwrap_or(job.request.opened_at)
+    let Progress { phase, status_at, .. } = job.progress;
+    let phase = phase.filter(|(phase, _)| *phase == Phase::of(job.state)).map(|(_, at)| at);
+    job.ended_at.or(phase.max(status_at)).unwrap_or(job.request.opened_at)
 }
 
 /// The id of a message that the hub writes for the worker of a job.
@@ -304,7 +328,11 @@ pub fn bare_message(job: &Job, meta: &TaskMeta) -> Option<Message> {
         None => {
             let form = content::form_of_output(result.output.as_deref()?);
             let OutputForm::Message(_) = form else { return None };
-            end_message(job, meta, job.progress.reports + 1)?
+            // What it reported before must not be lost.
+            if job.progress.parts > 0 {
+                return None;
+            }
+            end_message(job, meta, task_log::end_position(job, meta))?
         }
     };
     Some(Message { task_id: None, ..message })
@@ -326,7 +354,7 @@ pub fn result_artifacts(job: &Job, meta: &TaskMeta) -> Vec<Artifact> {
 }
 
 /// The metadata of a task: what was hired, and at the end what was paid.
-pub fn task_metadata(world: &World, job: &Job) -> String {
+fn task_metadata(world: &World, job: &Job, meta: &TaskMeta, has_ended: bool) -> String {
     let worker = job.intended_worker().or(match job.selection {
         Selection::Direct(agent) => Some(agent),
         _ => None,
@@ -334,9 +362,8 @@ pub fn task_metadata(world: &World, job: &Job) -> String {
     let agent = worker.and_then(|worker| world.agent(worker));
     let name = worker.and_then(|worker| world.alias_of(worker, ID));
     let price = job.assignment.map(|turn| price_text(turn.price));
-    let paid = job.result.as_ref().map(|result| price_text(result.paid));
-    let is_misfit = |cause: &Cause| *cause == Cause::InputMisfit;
-    let refused = job.result.as_ref().and_then(|result| result.cause).filter(is_misfit);
+    let paid = job.result.as_ref().filter(|_| has_ended).map(|result| price_text(result.paid));
+    let refused = refused(job).filter(|_| has_ended);
     let hire = ObjectWriter::new()
         .text("skill", &crate::adapter::open_job::skill_name(world, job))
         .maybe_text("worker", name)
@@ -344,11 +371,27 @@ pub fn task_metadata(world: &World, job: &Job) -> String {
         .maybe_text("price", price.as_deref())
         .text("deadline", &rfc3339::format_millis(job.request.deadline))
         .maybe_text("paid", paid.as_deref())
-        .maybe_text("refused", refused.map(|_| "INPUT_MISFIT"))
+        .maybe_text("refused", refused)
         .finish();
     let own = ObjectWriter::new().raw(extensions::HIRE, &hire).finish();
-    let end = TaskMeta::of(job).and_then(|meta| OriginalStatus::of_end(job, &meta));
+    let end = OriginalStatus::of_end(job, meta).filter(|_| has_ended);
     original::merge_metadata(end.as_ref().and_then(OriginalStatus::metadata), own)
+}
+
+/// Why the worker could not take a job that existed already.
+fn refused(job: &Job) -> Option<&'static str> {
+    let cause = job.result.as_ref()?.cause?;
+    (cause == Cause::InputMisfit).then_some("INPUT_MISFIT")
+}
+
+/// The metadata of the last status update: what the worker said, and why it could not take the job.
+pub fn end_metadata(job: &Job, meta: &TaskMeta) -> Option<String> {
+    let end = OriginalStatus::of_end(job, meta);
+    let original = end.as_ref().and_then(OriginalStatus::metadata);
+    let Some(refused) = refused(job) else { return original.map(str::to_owned) };
+    let hire = ObjectWriter::new().text("refused", refused).finish();
+    let own = ObjectWriter::new().raw(extensions::HIRE, &hire).finish();
+    Some(original::merge_metadata(original, own))
 }
 
 /// An amount as this protocol writes it.
@@ -356,26 +399,41 @@ pub fn price_text(amount: Credits) -> String {
     amount.to_text(if amount.is_zero() { 0 } else { 2 })
 }
 
+/// When a task is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    Now,
+    /// After this entry of its log, when its requester had sent so many messages after the first.
+    After {
+        entry: u32,
+        messages: usize,
+    },
+}
+
 /// Which parts of a task are wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskView {
     pub history_length: Option<u32>,
     pub with_artifacts: bool,
+    pub moment: Moment,
 }
 
 impl TaskView {
-    /// Everything, with the usual history.
-    pub const FULL: Self = Self { history_length: None, with_artifacts: true };
+    /// Everything as it is now, with the usual history.
+    pub const FULL: Self = Self { history_length: None, with_artifacts: true, moment: Moment::Now };
 }
 
 /// The task that a job is. The log must be complete.
 pub fn task(world: &World, job: &Job, meta: &TaskMeta, log: &TaskLog, view: TaskView) -> Task {
-    let told = log.replay(world, job, meta);
-    let status = TaskStatus {
-        state: state_of(job),
-        message: told.status_message.or_else(|| waiting_message(world, job, meta)),
-        timestamp: Some(status_time(job)),
+    let told = log.replay(job, meta, view.moment);
+    let (state, since) = match view.moment {
+        Moment::Now => (state_of(job), status_time(job)),
+        Moment::After { .. } => told.state.unwrap_or((TaskState::Submitted, job.request.opened_at)),
     };
+    let waits = state == TaskState::Submitted;
+    let waiting = || waiting_message(world, job, meta).filter(|_| waits);
+    let message = told.status_message.or_else(waiting);
+    let status = TaskStatus { state, message, timestamp: Some(since) };
     let mut history = told.history;
     if let Some(first) = meta.message(job) {
         history.insert(0, first);
@@ -389,23 +447,22 @@ pub fn task(world: &World, job: &Job, meta: &TaskMeta, log: &TaskLog, view: Task
         status,
         artifacts: if view.with_artifacts { told.artifacts } else { Vec::new() },
         history,
-        metadata: Some(task_metadata(world, job)),
+        metadata: (!waits).then(|| task_metadata(world, job, meta, state.is_final())),
     }
 }
 
 /// Why a task has not begun, if its agent is away (R43).
 fn waiting_message(world: &World, job: &Job, meta: &TaskMeta) -> Option<Message> {
     let Selection::Direct(agent) = job.selection else { return None };
-    let waits = Phase::of(job.state) == Phase::Waiting;
-    let seen = world.agent_state(agent)?.presence.last_seen;
-    if !waits || world.is_online(agent, status_time(job).max(seen)) && !is_away(world, agent) {
+    let presence = &world.agent_state(agent)?.presence;
+    let seen = presence.last_seen;
+    // An agent that was seen since then gets the task soon.
+    let was_online = world.is_online(agent, status_time(job).max(seen));
+    let is_away = !was_online || presence.unreachable;
+    if Phase::of(job.state) != Phase::Waiting || !is_away {
         return None;
     }
     let since = rfc3339::format_millis(seen);
     let text = format!("the agent is away since {since} and gets the task when it is back");
     Some(worker_message(job, &meta.context_id, 0, vec![Part::text(text)]))
-}
-
-fn is_away(world: &World, agent: AgentId) -> bool {
-    world.agent_state(agent).is_some_and(|state| state.presence.unreachable)
 }

@@ -83,6 +83,11 @@ pub fn format_millis_bytes(time: Timestamp) -> [u8; 24] {
     out
 }
 
+/// `Wed, 11 Feb 2026 14:15:09 GMT`: the form of times in HTTP headers (RFC 9110, section 5.6.7).
+pub fn format_http(time: Timestamp) -> String {
+    civil(time).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+}
+
 /// Year, month and day of a day counted from 1970. Years are taken to begin in March, so that the
 /// leap day is the last of its year and months repeat every five.
 fn date(days: u64) -> (u64, u64, u64) {
@@ -167,6 +172,17 @@ mod tests {
         }
         assert_eq!(parse("2026-02-11T12:00:00.5Z"), Ok(Timestamp(1_770_811_200_500)));
         assert_eq!(parse("2026-02-11T12:00:00.07Z"), Ok(Timestamp(1_770_811_200_070)));
+    }
+
+    #[test]
+    fn headers_of_http_have_their_own_form() {
+        let texts = [
+            (784_111_777_999, "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
+        ];
+        for (ms, text) in texts {
+            assert_eq!(format_http(Timestamp(ms)), text);
+        }
     }
 
     #[test]

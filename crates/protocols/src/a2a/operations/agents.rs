@@ -11,7 +11,7 @@ use rialto_engine::keys::{Key, KeyPrefix};
 
 use super::PathNames;
 use crate::a2a::auth::{self, GUEST};
-use crate::a2a::directory::{self, AgentFilter};
+use crate::a2a::directory::{self, AgentFilter, Words};
 use crate::a2a::errors::{self, http_response, json_response};
 use crate::a2a::wire::error::{A2aError, Reason};
 use crate::a2a::wire::message::write_array;
@@ -216,21 +216,16 @@ fn try_list(context: &A2aContext, raw: &str) -> Result<Response, A2aError> {
     let after = AgentId(after.map_err(wrong)?);
     let filter = AgentFilter {
         skill: text("skill"),
-        text: text("text"),
+        words: Words::of(text("text").as_deref().unwrap_or_default()),
         protocol: text("protocol"),
         ..AgentFilter::default()
     };
-    let page = directory::list(context, &filter, after, limit);
     let now = context.engine.now();
-    let items: Vec<String> = context.engine.with_world(|world| {
-        let agents = page.agents.iter();
-        let write = |agent: &_, skill: Option<&str>| {
-            directory::write_listed(context, world, agent, skill, now)
-        };
-        agents.map(|(agent, skill)| write(agent, skill.as_deref())).collect()
+    let page = directory::list(context, &filter, after, limit, |world, agent, skill| {
+        Some(directory::write_listed(context, world, agent, skill, now))
     });
     let body = ObjectWriter::new()
-        .raw("agents", &write_array(items))
+        .raw("agents", &write_array(page.items))
         .maybe_text("next_cursor", page.next.map(|next| next.0.to_string()).as_deref())
         .finish();
     let mut response = json_response(200, body);

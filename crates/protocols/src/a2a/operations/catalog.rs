@@ -3,8 +3,11 @@
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
+use rialto_core::agent::Agent;
 use rialto_core::id::AgentId;
+use rialto_core::world::World;
 
+use crate::a2a::directory::AgentFilter;
 use crate::a2a::errors::{http_response, json_response};
 use crate::a2a::wire::error::A2aError;
 use crate::a2a::wire::message::write_array;
@@ -39,27 +42,24 @@ pub async fn show(State(context): State<A2aContext>, RawQuery(raw): RawQuery) ->
 
 fn catalog(context: &A2aContext, after: AgentId) -> Response {
     let host = context.hub_url.split("://").last().unwrap_or_default().to_owned();
-    let page = directory::list(context, &directory::AgentFilter::default(), after, PAGE);
-    let mut entries: Vec<String> = context.engine.with_world(|world| {
-        let agents = page.agents.iter();
-        let entry = |agent: &rialto_core::agent::Agent| {
-            let name = world.alias_of(agent.id, ID)?;
-            let identifier = format!("urn:air:{host}:{}:{name}", agent.home);
-            let tags: Vec<&str> =
-                agent.skills_for_other_protocols().map(|skill| skill.name.as_str()).collect();
-            let object = ObjectWriter::new()
-                .text("identifier", &identifier)
-                .text("displayName", &agent.name)
-                .text("mediaType", CARD_TYPE)
-                .text("type", CARD_TYPE)
-                .text("url", &directory::card_url(context, name))
-                .text("description", &directory::description(agent))
-                .raw("tags", &string_array(tags))
-                .text("updatedAt", &rfc3339::format_millis(agent.registered_at));
-            Some(object.finish())
-        };
-        agents.filter_map(|(agent, _)| entry(agent)).collect()
-    });
+    let entry = |world: &World, agent: &Agent, _: Option<&str>| {
+        let name = world.alias_of(agent.id, ID)?;
+        let identifier = format!("urn:air:{host}:{}:{name}", agent.home);
+        let skills = agent.skills_for_other_protocols().map(|skill| skill.name.as_str());
+        let updated_at = agent.changed_at.unwrap_or(agent.registered_at);
+        let object = ObjectWriter::new()
+            .text("identifier", &identifier)
+            .text("displayName", &agent.name)
+            .text("mediaType", CARD_TYPE)
+            .text("type", CARD_TYPE)
+            .text("url", &directory::card_url(context, name))
+            .text("description", &directory::description(agent))
+            .raw("tags", &string_array(skills))
+            .text("updatedAt", &rfc3339::format_millis(updated_at));
+        Some(object.finish())
+    };
+    let page = directory::list(context, &AgentFilter::default(), after, PAGE, entry);
+    let mut entries = page.items;
     if let Some(next) = page.next {
         let url = format!("{}/.well-known/ai-catalog.json?page={}", context.hub_url, next.0);
         entries.push(

@@ -11,9 +11,10 @@ use super::{Binding, Call, PathNames, Request, called_agent};
 use crate::a2a::A2aContext;
 use crate::a2a::auth;
 use crate::a2a::errors::http_response;
+use crate::a2a::translate::read_send;
 use crate::a2a::wire::Version;
 use crate::a2a::wire::error::{A2aError, Reason};
-use crate::a2a::wire::params::{ListParams, PushConfig, PushParams, SendParams, TaskParams};
+use crate::a2a::wire::params::{ListParams, PushConfig, PushParams, TaskParams, read_tenant};
 use crate::a2a::wire::rpc::check_version;
 use crate::adapter::caller::{KnownCaller, PresentedKey};
 use crate::adapter::request::BodyBytes;
@@ -55,9 +56,10 @@ impl FromRequest<A2aContext> for HttpCall {
             BodyBytes::from_request(request, context).await.map_err(IntoResponse::into_response)?;
         let context = context.clone();
         let binding = Binding::Http;
-        let (tenant, principal) = (names.tenant.clone(), known.0.principal);
+        let tenants = [names.tenant.clone(), query.text("tenant").map(str::to_owned)];
+        let principal = known.0.principal;
         let call =
-            Call { context, client, principal, key, agent, tenant, binding, headers, shutdown };
+            Call { context, client, principal, key, agent, tenants, binding, headers, shutdown };
         Ok(Self { call, names, query, body })
     }
 }
@@ -67,13 +69,9 @@ impl HttpCall {
         self.call.answer(request).await
     }
 
-    /// The extended card, which no cache may keep.
+    /// The extended card.
     pub async fn answer_extended(self) -> Response {
-        let tenant = self.query.text("tenant").map(str::to_owned);
-        let mut response = self.answer(Ok(Request::ExtendedCard { tenant })).await;
-        let no_store = axum::http::HeaderValue::from_static("no-store");
-        response.headers_mut().insert(axum::http::header::CACHE_CONTROL, no_store);
-        response
+        self.answer(Ok(Request::ExtendedCard { tenant: None })).await
     }
 
     fn json(&self) -> Result<Json<'_>, A2aError> {
@@ -90,7 +88,7 @@ impl HttpCall {
 
     fn send(&self, is_streaming: bool) -> Result<Request, A2aError> {
         let json = self.json()?;
-        let params = Box::new(SendParams::read(&json, Version::V1).map_err(A2aError::invalid)?);
+        let params = Box::new(read_send(&json, Version::V1)?);
         let digest = Digest::of(&[&canonical_bytes(json.raw())]);
         Ok(Request::Send { params, is_streaming, digest })
     }
@@ -99,16 +97,18 @@ impl HttpCall {
         self.names.task.clone().unwrap_or_default()
     }
 
+    /// The parameters of an operation on one task. Its body is not needed; a tenant in it counts.
     fn task_params(&self, id: String) -> Result<TaskParams, A2aError> {
-        TaskParams::read_query(id, &self.query).map_err(A2aError::invalid)
+        let params = TaskParams::read_query(id, &self.query).map_err(A2aError::invalid)?;
+        if self.body.is_empty() {
+            return Ok(params);
+        }
+        let tenant = read_tenant(&self.json()?).map_err(A2aError::invalid)?;
+        Ok(TaskParams { tenant, ..params })
     }
 
     fn push_params(&self) -> PushParams {
-        PushParams {
-            task_id: self.task(),
-            id: self.names.config.clone(),
-            tenant: self.query.text("tenant").map(str::to_owned),
-        }
+        PushParams { task_id: self.task(), id: self.names.config.clone(), tenant: None }
     }
 }
 

@@ -21,11 +21,13 @@ use rialto_core::alias::Digest;
 use rialto_core::id::AgentId;
 use rialto_core::idempotency::Principal;
 use rialto_engine::keys::Key;
+use schemars::JsonSchema;
 use uuid::Uuid;
 
 use super::auth::Client;
 use super::errors::{self, http_response, json_response};
-use super::task_stream::TaskStream;
+use super::task_stream::{RETRY, TaskStream};
+use super::translate::Hire;
 use super::wire::Version;
 use super::wire::api_doc::*;
 use super::wire::error::{A2aError, Reason};
@@ -33,14 +35,14 @@ use super::wire::message::{Message, write_array};
 use super::wire::params::{ListParams, PushConfig, PushParams, SendParams, TaskParams};
 use super::wire::rpc::write_result;
 use super::wire::task::{StreamEvent, Task};
-use super::{A2aContext, directory, extensions};
+use super::{A2aContext, ID, directory, extensions};
 use crate::adapter::Access::{AgentOrOperator, AnyAgent, Public, Register, Requester};
-use crate::adapter::Operation;
 use crate::adapter::idempotency::REPLAYED;
 use crate::adapter::open_job::set_job_header;
-use crate::adapter::operation::{ResponseInfo, delete, get, post};
+use crate::adapter::operation::{ResponseInfo, SchemaFn, delete, get, post, schema};
 use crate::adapter::request::MatchedOperation;
 use crate::adapter::shutdown::Shutdown;
+use crate::adapter::{Operation, OperationInfo, RowsRead};
 use crate::kit::object::ObjectWriter;
 use crate::kit::sse;
 
@@ -59,6 +61,17 @@ const RPC_EXAMPLE: &str = concat!(
 const PUSH_EXAMPLE: &str = r#"{"url":"https://client.example/hook","token":"tok-1"}"#;
 const REGISTRATION_EXAMPLE: &str = r#"{"name":"my-agent"}"#;
 
+/// The answer to a reader that has the card already.
+const UNCHANGED: ResponseInfo = ResponseInfo {
+    status: 304,
+    content_type: "",
+    schema: None,
+    description: "The card is that of If-None-Match",
+};
+
+/// Where the hub and the agents are called.
+const BASES: [&str; 2] = ["", "/agents/{agent}"];
+
 /// Every operation of this protocol.
 pub fn operations() -> Vec<Operation<A2aContext>> {
     let mut all = vec![
@@ -66,11 +79,13 @@ pub fn operations() -> Vec<Operation<A2aContext>> {
             .summary("The card of the hub itself, which finds and hires agents")
             .as_is()
             .responds::<AgentCardBody>(200, "The card")
+            .response(UNCHANGED)
             .at_root(),
         get("", Public, cards::hub_card)
             .summary("The same card")
             .as_is()
-            .responds::<AgentCardBody>(200, "The card"),
+            .responds::<AgentCardBody>(200, "The card")
+            .response(UNCHANGED),
         get("/jwks.json", Public, cards::jwks)
             .summary("The key that signs cards")
             .as_is()
@@ -82,7 +97,7 @@ pub fn operations() -> Vec<Operation<A2aContext>> {
             .response(ResponseInfo {
                 status: 200,
                 content_type: catalog::CATALOG_TYPE,
-                schema: Some(crate::adapter::operation::schema::<CatalogBody>),
+                schema: Some(schema::<CatalogBody>),
                 description: "A page of the catalog",
             })
             .at_root(),
@@ -101,21 +116,24 @@ pub fn operations() -> Vec<Operation<A2aContext>> {
             .summary("The card of an agent")
             .as_is()
             .path_param::<AgentName>()
-            .responds::<AgentCardBody>(200, "The card"),
+            .responds::<AgentCardBody>(200, "The card")
+            .response(UNCHANGED),
         get("/agents/{agent}", Public, cards::agent_card)
             .summary("The same card")
             .as_is()
             .path_param::<AgentName>()
-            .responds::<AgentCardBody>(200, "The card"),
+            .responds::<AgentCardBody>(200, "The card")
+            .response(UNCHANGED),
         delete("/agents/{agent}", AgentOrOperator, agents::remove)
             .summary("Unregister an agent of this protocol")
             .path_param::<AgentName>()
             .responds::<RemovedBody>(200, "Unregistered"),
     ];
-    for base in ["", "/agents/{agent}"] {
+    for base in BASES {
         for path in [base.to_owned(), format!("{base}/")] {
             all.push(without_edge_key(
                 post(&path, AnyAgent, rpc::call)
+                    .reads_too()
                     .summary("JSON-RPC, versions 1.0 and 0.3")
                     .path_param::<AgentName>()
                     .request::<RpcMembers>(RPC_EXAMPLE)
@@ -129,10 +147,37 @@ pub fn operations() -> Vec<Operation<A2aContext>> {
     all
 }
 
+/// Whether an operation is JSON-RPC, so that its errors are, too.
+pub fn is_rpc(operation: &OperationInfo) -> bool {
+    let is_base = |base: &str| {
+        let rest = operation.path.strip_prefix('/').and_then(|path| path.strip_prefix(ID.as_str()));
+        rest.is_some_and(|rest| rest.strip_suffix('/').unwrap_or(rest) == base)
+    };
+    operation.method == "POST" && BASES.iter().any(|base| is_base(base))
+}
+
 /// Keys for repeats count here over method and parameters, and not over the body.
 fn without_edge_key(mut operation: Operation<A2aContext>) -> Operation<A2aContext> {
     operation.info.takes_idempotency_key = false;
     operation
+}
+
+/// What is added to the operations of HTTP+JSON.
+trait HttpJson {
+    /// An answer in the type that the caller accepts (R23).
+    fn answers<T: JsonSchema>(self, description: &'static str) -> Self;
+}
+
+impl HttpJson for Operation<A2aContext> {
+    fn answers<T: JsonSchema>(self, description: &'static str) -> Self {
+        let schema = Some(schema::<T> as SchemaFn);
+        self.responds::<T>(200, description).response(ResponseInfo {
+            status: 200,
+            content_type: A2A_JSON,
+            schema,
+            description,
+        })
+    }
 }
 
 /// The operations of HTTP+JSON below a path.
@@ -142,9 +187,10 @@ fn http_operations(base: &str) -> Vec<Operation<A2aContext>> {
     let config = path("/tasks/{task}/pushNotificationConfigs/{config}");
     let all = vec![
         post(&path("/message:send"), AnyAgent, http::send_message)
+            .reads_too()
             .summary("Send a message, which opens a task or goes on with one")
             .request::<SendMembers>(SEND_EXAMPLE)
-            .responds::<SendBody>(200, "The task, or a message"),
+            .answers::<SendBody>("The task, or a message"),
         post(&path("/message:stream"), AnyAgent, http::stream_message)
             .summary("Send a message and follow its task")
             .request::<SendMembers>(SEND_EXAMPLE)
@@ -152,32 +198,33 @@ fn http_operations(base: &str) -> Vec<Operation<A2aContext>> {
         get(&path("/tasks"), AnyAgent, http::list_tasks)
             .summary("The caller's tasks, the newest status first")
             .query::<TasksQuery>()
-            .responds::<TasksBody>(200, "A page of tasks"),
+            .answers::<TasksBody>("A page of tasks"),
         get(&path("/tasks/{task}"), Requester, http::get_task)
             .summary("A task, or with :subscribe its events")
             .query::<TaskQuery>()
-            .responds::<TaskBody>(200, "The task")
+            .answers::<TaskBody>("The task")
             .streams::<EventBody>("Its events"),
         post(&path("/tasks/{task}"), Requester, http::change_task)
+            .reads_too()
             .summary("Cancel a task with :cancel, or follow it with :subscribe")
-            .responds::<TaskBody>(200, "The canceled task")
+            .answers::<TaskBody>("The canceled task")
             .streams::<EventBody>("Its events"),
         post(&configs, Requester, http::create_push)
             .summary("Have every later event of a task sent to a URL")
             .request::<PushMembers>(PUSH_EXAMPLE)
-            .responds::<PushBody>(200, "The configuration, without its secrets"),
+            .answers::<PushBody>("The configuration, without its secrets"),
         get(&configs, Requester, http::list_push)
             .summary("The push configurations of a task")
-            .responds::<PushListBody>(200, "The configurations, without their secrets"),
+            .answers::<PushListBody>("The configurations, without their secrets"),
         get(&config, Requester, http::get_push)
             .summary("One push configuration")
-            .responds::<PushBody>(200, "The configuration, without its secrets"),
+            .answers::<PushBody>("The configuration, without its secrets"),
         delete(&config, Requester, http::delete_push)
             .summary("Remove a push configuration")
-            .responds::<EmptyBody>(200, "Removed, now or before"),
+            .answers::<EmptyBody>("Removed, now or before"),
         get(&path("/extendedAgentCard"), AnyAgent, cards::extended_card)
             .summary("The card for callers with a key")
-            .responds::<AgentCardBody>(200, "The card"),
+            .answers::<AgentCardBody>("The card"),
     ];
     let described = |operation: Operation<A2aContext>| {
         let has_name = operation.info.path.contains('{');
@@ -257,7 +304,7 @@ pub fn called_agent(context: &A2aContext, names: &PathNames) -> Result<Option<Ag
 /// What a caller wants, whatever the binding.
 pub enum Request {
     Send {
-        params: Box<SendParams>,
+        params: Box<(SendParams, Hire)>,
         is_streaming: bool,
         /// The digest of the parameters.
         digest: Digest,
@@ -278,7 +325,7 @@ pub enum Request {
 impl Request {
     fn tenant(&self) -> Option<&str> {
         match self {
-            Self::Send { params, .. } => params.tenant.as_deref(),
+            Self::Send { params, .. } => params.0.tenant.as_deref(),
             Self::Get(params) | Self::Cancel(params) | Self::Subscribe(params) => {
                 params.tenant.as_deref()
             }
@@ -327,16 +374,18 @@ pub enum SendResult {
 
 /// One page of a list of tasks.
 pub struct TaskPage {
-    pub tasks: Vec<Task>,
+    /// JSON texts.
+    pub tasks: Vec<String>,
     pub next_page_token: String,
     pub page_size: u32,
     pub total_size: usize,
+    pub rows_read: usize,
 }
 
 impl TaskPage {
-    fn write(&self) -> String {
+    fn write(self) -> String {
         ObjectWriter::new()
-            .raw("tasks", &write_array(self.tasks.iter().map(|task| task.write(Version::V1))))
+            .raw("tasks", &write_array(self.tasks))
             .text("nextPageToken", &self.next_page_token)
             .integer("pageSize", self.page_size.into())
             .integer("totalSize", i64::try_from(self.total_size).unwrap_or(i64::MAX))
@@ -353,8 +402,8 @@ pub struct Call {
     pub key: Option<Key>,
     /// The agent that is called; `None` for the hub itself.
     pub agent: Option<AgentId>,
-    /// The tenant in the path.
-    pub tenant: Option<String>,
+    /// The tenants in the path and the query.
+    pub tenants: [Option<String>; 2],
     pub binding: Binding,
     pub headers: HeaderMap,
     pub shutdown: Shutdown,
@@ -378,7 +427,8 @@ impl Call {
     }
 
     async fn run(&mut self, request: Request) -> Result<Answer, A2aError> {
-        let tenants = [self.tenant.clone(), request.tenant().map(str::to_owned)];
+        let [path, query] = self.tenants.clone();
+        let tenants = [path, query, request.tenant().map(str::to_owned)];
         for tenant in tenants.into_iter().flatten().filter(|tenant| !tenant.is_empty()) {
             self.agent = Some(self.agent_of_tenant(&tenant)?);
         }
@@ -415,26 +465,40 @@ impl Call {
 
     fn respond(&self, answer: Answer) -> Response {
         let version = self.binding.version();
-        let body = match answer {
-            Answer::Sent(sent) => return self.respond_to_send(*sent),
-            Answer::Stream(stream) => return stream.into_response(),
-            Answer::Task(task) => task.write(version),
-            Answer::Tasks(page) => page.write(),
-            Answer::Push(config) => config.write(version),
+        let used_hire = matches!(&answer, Answer::Sent(sent) if sent.used_hire);
+        let mut response = match answer {
+            Answer::Sent(sent) => self.respond_to_send(*sent),
+            Answer::Stream(stream) => stream.into_response(),
+            Answer::Task(task) => self.respond_with(&task.write(version)),
+            Answer::Tasks(page) => {
+                let rows_read = RowsRead(page.rows_read);
+                let mut response = self.respond_with(&page.write());
+                response.extensions_mut().insert(rows_read);
+                response
+            }
+            Answer::Push(config) => self.respond_with(&config.write(version)),
             Answer::PushList(configs) => {
                 let list = write_array(configs.iter().map(|config| config.write(version)));
                 match version {
-                    Version::V1 => ObjectWriter::new().raw("configs", &list).finish(),
-                    Version::V03 => list,
+                    Version::V1 => {
+                        self.respond_with(&ObjectWriter::new().raw("configs", &list).finish())
+                    }
+                    Version::V03 => self.respond_with(&list),
                 }
             }
             Answer::Removed => match version {
-                Version::V1 => "{}".to_owned(),
-                Version::V03 => "null".to_owned(),
+                Version::V1 => self.respond_with("{}"),
+                Version::V03 => self.respond_with("null"),
             },
-            Answer::Card(text) => text,
+            Answer::Card(text) => {
+                let mut response = self.respond_with(&text);
+                let no_store = HeaderValue::from_static("no-store");
+                response.headers_mut().insert(header::CACHE_CONTROL, no_store);
+                response
+            }
         };
-        self.respond_with(&body)
+        self.add_extensions(&mut response, used_hire);
+        response
     }
 
     fn respond_with(&self, body: &str) -> Response {
@@ -453,29 +517,34 @@ impl Call {
     }
 
     fn respond_to_send(&self, sent: Sent) -> Response {
-        let version = self.binding.version();
         let mut response = match sent.result {
-            SendResult::Event(event) => self.respond_with(&event.write(version, true)),
+            SendResult::Event(event) => {
+                self.respond_with(&event.write(self.binding.version(), true))
+            }
             SendResult::Stream(stream) => stream.into_response(),
             SendResult::StreamedMessage(message) => {
                 self.stream_once(&StreamEvent::Message(message))
             }
         };
         set_job_header(&mut response, sent.job);
-        let headers = response.headers_mut();
         if sent.is_replayed {
-            headers.insert(REPLAYED, HeaderValue::from_static("true"));
-        }
-        let used = self.extensions_in_use(sent.used_hire);
-        if let Ok(value) = HeaderValue::from_str(&used.join(", "))
-            && !used.is_empty()
-        {
-            headers.insert(EXTENSIONS, value.clone());
-            if version == Version::V03 {
-                headers.insert(HeaderName::from_static(OLD_EXTENSIONS), value);
-            }
+            response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
         }
         response
+    }
+
+    /// Names the extensions in use.
+    fn add_extensions(&self, response: &mut Response, used_hire: bool) {
+        let used = self.extensions_in_use(used_hire);
+        let Ok(value) = HeaderValue::from_str(&used.join(", ")) else { return };
+        if used.is_empty() {
+            return;
+        }
+        let headers = response.headers_mut();
+        headers.insert(EXTENSIONS, value.clone());
+        if self.binding.version() == Version::V03 {
+            headers.insert(HeaderName::from_static(OLD_EXTENSIONS), value);
+        }
     }
 
     /// The extensions that the caller asks for.
@@ -506,7 +575,7 @@ impl Call {
         }
         .into_bytes();
         sse::replace_newlines(&mut data);
-        let mut block = b"id: 1\ndata: ".to_vec();
+        let mut block = format!("{RETRY}id: 1\ndata: ").into_bytes();
         block.append(&mut data);
         block.extend_from_slice(b"\n\n");
         let mut response = Response::new(axum::body::Body::from(block));

@@ -9,10 +9,9 @@ use super::{Binding, Call, PathNames, Request, called_agent};
 use crate::a2a::A2aContext;
 use crate::a2a::auth;
 use crate::a2a::errors::{http_response, rpc_error_response};
+use crate::a2a::translate::read_send;
 use crate::a2a::wire::error::A2aError;
-use crate::a2a::wire::params::{
-    ListParams, PushConfig, PushParams, SendParams, TaskParams, read_tenant,
-};
+use crate::a2a::wire::params::{ListParams, PushConfig, PushParams, TaskParams, read_tenant};
 use crate::a2a::wire::rpc::{Method, RpcRequest, check_version};
 use crate::adapter::caller::{KnownCaller, PresentedKey};
 use crate::adapter::request::BodyBytes;
@@ -53,8 +52,9 @@ pub async fn call(
         Ok(ready) => ready,
         Err(error) => return binding.error_response(&error),
     };
-    let (tenant, principal) = (names.tenant, known.0.principal);
-    let call = Call { context, client, principal, key, agent, tenant, binding, headers, shutdown };
+    let tenants = [names.tenant, query_tenant(query.as_deref())];
+    let principal = known.0.principal;
+    let call = Call { context, client, principal, key, agent, tenants, binding, headers, shutdown };
     call.answer(Ok(wanted)).await
 }
 
@@ -68,6 +68,12 @@ pub fn stated_version(headers: &HeaderMap, query: Option<&str>) -> Option<String
     })
 }
 
+/// The tenant in a query (R26).
+pub fn query_tenant(query: Option<&str>) -> Option<String> {
+    let query = Query::read(query?).ok()?;
+    query.text("tenant").map(str::to_owned)
+}
+
 fn read_params(request: &RpcRequest) -> Result<Request, A2aError> {
     let version = request.version;
     let json = ijson::read(request.params.as_bytes())
@@ -75,7 +81,7 @@ fn read_params(request: &RpcRequest) -> Result<Request, A2aError> {
     let invalid = A2aError::invalid;
     Ok(match request.method {
         Method::SendMessage | Method::SendStreamingMessage => Request::Send {
-            params: Box::new(SendParams::read(&json, version).map_err(invalid)?),
+            params: Box::new(read_send(&json, version)?),
             is_streaming: request.method == Method::SendStreamingMessage,
             digest: Digest::of(&[&canonical_bytes(&request.params)]),
         },

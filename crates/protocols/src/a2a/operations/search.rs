@@ -5,7 +5,7 @@ use rialto_core::reputation::Score;
 
 use super::Call;
 use super::send::hub_message;
-use crate::a2a::directory::{self, AgentFilter, FOUND_MAX};
+use crate::a2a::directory::{self, AgentFilter, FOUND_MAX, Words};
 use crate::a2a::wire::error::A2aError;
 use crate::a2a::wire::message::{Message, Part, PartContent};
 use crate::a2a::wire::reader::Reader;
@@ -33,44 +33,40 @@ fn find_object(message: &Message) -> Option<&str> {
 pub fn answer(call: &Call, message: &Message) -> Result<Message, A2aError> {
     let (filter, limit) = match find_object(message) {
         Some(json) => read_filter(json)?,
-        None => (AgentFilter { text: text_of(message), ..AgentFilter::default() }, FOUND_MAX),
+        None => {
+            let words = Words::of(&text_of(message));
+            (AgentFilter { words, ..AgentFilter::default() }, FOUND_MAX)
+        }
     };
     let context = &call.context;
+    let found = directory::search(context, &filter, limit);
     let now = context.engine.now();
-    let (sentence, data) = context.engine.with_world(|world| {
-        let found = directory::search(world, &filter, now);
-        let shown = found.iter().take(limit);
-        let items = shown
-            .map(|(agent, skill)| {
-                directory::write_listed(context, world, agent, skill.as_deref(), now)
-            })
-            .collect();
-        let named: Vec<String> = found
-            .iter()
-            .take(NAMED_MAX)
-            .map(|(agent, skill)| directory::one_sentence(world, agent, skill.as_deref()))
-            .collect();
-        let sentence = match found.len() {
-            0 => "no agent matches; GET /a2a/agents lists all agents".to_owned(),
-            1 => format!("1 agent: {}", named.join("; ")),
-            many if many > named.len() => {
-                format!("{many} agents, among them: {}", named.join("; "))
-            }
-            many => format!("{many} agents: {}", named.join("; ")),
-        };
-        (sentence, directory::write_found(items, found.len()))
+    let (named, items): (Vec<String>, Vec<String>) = context.engine.with_world(|world| {
+        let shown = found.agents.iter().map(|(agent, skill)| {
+            let skill = skill.as_deref();
+            let item = directory::write_listed(context, world, agent, skill, now);
+            (directory::one_sentence(world, agent, skill), item)
+        });
+        shown.unzip()
     });
+    let first = named[..named.len().min(NAMED_MAX)].join("; ");
+    let sentence = match found.total {
+        0 => "no agent matches; GET /a2a/agents lists all agents".to_owned(),
+        1 => format!("1 agent: {first}"),
+        many if many > NAMED_MAX => format!("{many} agents, among them: {first}"),
+        many => format!("{many} agents: {first}"),
+    };
+    let data = directory::write_found(items, found.total);
     let parts = vec![Part::text(sentence), Part::data(data)];
     Ok(hub_message(call, message, parts))
 }
 
-fn text_of(message: &Message) -> Option<String> {
+fn text_of(message: &Message) -> String {
     let texts = message.parts.iter().filter_map(|part| match &part.content {
         PartContent::Text(text) => Some(text.as_str()),
         _ => None,
     });
-    let text = texts.collect::<Vec<_>>().join(" ");
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    texts.collect::<Vec<_>>().join(" ")
 }
 
 fn read_filter(data: &str) -> Result<(AgentFilter, usize), A2aError> {
@@ -109,7 +105,7 @@ fn read_filter(data: &str) -> Result<(AgentFilter, usize), A2aError> {
     }
     let filter = AgentFilter {
         skill: r.text("skill", &mut wrong),
-        text: r.text("text", &mut wrong),
+        words: Words::of(&r.text("text", &mut wrong).unwrap_or_default()),
         protocol: r.text("protocol", &mut wrong),
         max_price,
         min_score,

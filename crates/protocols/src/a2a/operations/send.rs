@@ -15,12 +15,13 @@ use rialto_core::refusal::Refusal;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_engine::Failure;
 
+use super::tasks::StreamView;
 use super::{Answer, Call, SendResult, Sent, push, search, tasks};
 use crate::a2a::errors::{self, Declined};
 use crate::a2a::extensions;
 use crate::a2a::task_stream::StreamStart;
 use crate::a2a::translate::{
-    self, Hire, LEASE, MESSAGE_SKILL, NewTask, TaskMeta, TaskView, price_text,
+    self, Hire, KEY_MAX, LEASE, MESSAGE_SKILL, NewTask, TaskMeta, TaskView, price_text,
 };
 use crate::a2a::wire::Version;
 use crate::a2a::wire::content;
@@ -31,21 +32,20 @@ use crate::a2a::wire::task::StreamEvent;
 use crate::a2a::{ID, directory};
 use crate::adapter::idempotency::HEADER;
 use crate::adapter::input_check::{self, InputCheck};
+use crate::adapter::question_view::check_answer;
 use crate::kit::object::{ObjectWriter, string_array};
 
-/// The longest key for repeats.
-const KEY_MAX: usize = 256;
 /// How long agents make offers before the lowest one wins.
 const AUCTION_TIME: Millis = Millis::seconds(5);
 
 /// SendMessage and SendStreamingMessage.
 pub async fn send(
     call: &Call,
-    params: SendParams,
+    (params, hire): (SendParams, Hire),
     is_streaming: bool,
     digest: Digest,
 ) -> Result<Answer, A2aError> {
-    let hire = Hire::read(&params.message, params.metadata.as_deref())?;
+    check_extensions(call)?;
     if let Some(config) = &params.configuration.push {
         push::check(call, config, "configuration.taskPushNotificationConfig.url")?;
     }
@@ -60,10 +60,27 @@ pub async fn send(
     if call.agent.is_none()
         && (search::is_search(&send.params.message) || send.hire.skill.is_none())
     {
+        send.check_content(None)?;
         let found = search::answer(call, &send.params.message)?;
         return Ok(send.answer_with(found));
     }
     send.open().await
+}
+
+/// Refuses callers that lack an extension without which the agent cannot be called (R49).
+fn check_extensions(call: &Call) -> Result<(), A2aError> {
+    let agent =
+        call.agent.and_then(|id| call.context.engine.with_world(|world| world.agent(id).cloned()));
+    let required = agent.map(|agent| directory::required_extensions(&agent)).unwrap_or_default();
+    let wanted = call.wanted_extensions();
+    match required.into_iter().find(|uri| !wanted.contains(&uri.as_str())) {
+        Some(uri) => {
+            let text =
+                format!("this agent requires the extension {uri}; name it in A2A-Extensions");
+            Err(A2aError::new(Reason::ExtensionSupportRequired, text))
+        }
+        None => Ok(()),
+    }
 }
 
 /// A message that is being handled.
@@ -137,13 +154,8 @@ impl Send<'_> {
             },
             None => self.hire.skill.clone().unwrap_or_default(),
         };
-        if let Some(agent) = &found {
-            self.check_content(agent)?;
-        }
+        self.check_content(found.as_deref())?;
         let price = found.as_ref().and_then(|agent| agent.listed_price(&skill));
-        if self.call.client.is_guest && self.hire.budget.is_some_and(|budget| !budget.is_zero()) {
-            return Ok(self.refuse(&Refusal::GuestCannotPay, &skill, price));
-        }
         let selection = match agent {
             Some(agent) => Selection::Direct(agent),
             None => selection(self.hire.select.as_deref(), engine.now())?,
@@ -169,6 +181,8 @@ impl Send<'_> {
             agent,
             skill: skill.clone(),
             hire: &self.hire,
+            // Nobody pays for a guest, whatever credits its account may get.
+            budget: self.hire.budget.filter(|_| !self.call.client.is_guest).unwrap_or_default(),
             selection,
             deadline: self.hire.deadline.unwrap_or(engine.now().plus(ttl)),
             lease: context.settings.lease_or(LEASE),
@@ -183,7 +197,9 @@ impl Send<'_> {
         };
         match engine.run_once(order, self.repeat.map(|repeat| repeat.0)).await {
             Ok(ran) => self.answer_core(ran.answer, ran.replayed).await,
-            Err(Failure::Refused(Refusal::BudgetTooLow { .. })) if self.call.client.is_guest => {
+            Err(Failure::Refused(Refusal::BudgetTooLow { .. } | Refusal::TooFewCredits))
+                if self.call.client.is_guest =>
+            {
                 Ok(self.refuse(&Refusal::GuestCannotPay, &skill, price))
             }
             Err(Failure::Refused(refusal)) if errors::declined(&refusal, &skill).is_some() => {
@@ -238,9 +254,9 @@ impl Send<'_> {
         Err(Declined { code: "CHOOSE_SKILL", text, skills, ..Declined::default() })
     }
 
-    /// Refuses media types that the agent does not take (R46).
-    fn check_content(&self, agent: &Agent) -> Result<(), A2aError> {
-        let modes = directory::input_modes(agent);
+    /// Refuses media types that the agent, or else the hub, does not take (R46).
+    fn check_content(&self, agent: Option<&Agent>) -> Result<(), A2aError> {
+        let modes = agent.map_or_else(directory::hub_modes, directory::input_modes);
         let stated = self.params.message.parts.iter().filter_map(|part| part.media_type.as_deref());
         for media_type in stated {
             if !content::is_type_allowed(&modes, media_type) {
@@ -260,27 +276,34 @@ impl Send<'_> {
             return Err(A2aError::invalid_field("message.contextId", text));
         }
         let engine = &self.call.context.engine;
+        let agent = meta.agent.map(AgentId);
+        let agent = agent.and_then(|id| engine.with_world(|world| world.agent(id).cloned()));
+        self.check_content(agent.as_deref())?;
         let by = self.call.client.agent;
+        let message = Message {
+            context_id: Some(meta.context_id.clone()),
+            task_id: Some(job.uuid.to_string()),
+            ..self.params.message.clone()
+        };
+        let input = content::input_of(&message.parts);
+        if let Err(Refusal::InputRejected { reason }) = check_answer(&job, None, &input).await {
+            let text = format!("does not fit what the agent asked for: {reason}");
+            return Err(A2aError::invalid_field("message.parts", text));
+        }
         if let (Some(config), false) = (self.configuration().push.clone(), job.state.is_final()) {
             let webhook = push::webhook(self.call, task, config);
             let order = SetJobWebhook { job: JobRef::Id(job.id), by, webhook };
             let set = engine.run(Command::SetJobWebhook(Box::new(order))).await;
             set.map_err(|failure| errors::from_engine(&failure))?;
         }
-        let message = Message {
-            context_id: Some(meta.context_id.clone()),
-            task_id: Some(job.uuid.to_string()),
-            ..self.params.message.clone()
-        };
         let order = Command::SendToWorker(Box::new(SendToWorker {
             job: JobRef::Id(job.id),
             by,
             body: message.write(Version::V1),
-            input: content::input_of(&message.parts),
+            input,
         }));
-        let before = job.progress.reports;
         match engine.run_once(order, self.repeat.map(|repeat| repeat.0)).await {
-            Ok(ran) => self.answer_after(ran.answer, ran.replayed, before).await,
+            Ok(ran) => self.answer_after(ran.answer, ran.replayed).await,
             Err(failure) => Err(self.failure(&failure)),
         }
     }
@@ -292,19 +315,11 @@ impl Send<'_> {
     }
 
     /// The same for a message to a task that has had events before.
-    async fn answer_after(
-        &self,
-        answer: CoreAnswer,
-        replayed: bool,
-        before: u32,
-    ) -> Result<Answer, A2aError> {
+    async fn answer_after(&self, answer: CoreAnswer, replayed: bool) -> Result<Answer, A2aError> {
         let CoreAnswer::Job { job, .. } = answer else { return Err(lost()) };
         let meta = TaskMeta::of(&job).ok_or_else(lost)?;
         if self.is_streaming && !replayed {
-            let start = StreamStart::SnapshotAt(before);
-            let uuid = job.uuid;
-            let stream = tasks::stream(self.call, &job, meta, start, true);
-            return Ok(self.sent(SendResult::Stream(Box::new(stream)), Some(uuid), replayed));
+            return Ok(self.stream(job, meta, StreamStart::Snapshot, replayed));
         }
         self.answer_task(job, meta, replayed).await
     }
@@ -318,8 +333,7 @@ impl Send<'_> {
     ) -> Result<Answer, A2aError> {
         let uuid = job.uuid;
         if self.is_streaming {
-            let stream = tasks::stream(self.call, &job, meta, StreamStart::Opening, true);
-            return Ok(self.sent(SendResult::Stream(Box::new(stream)), Some(uuid), is_replayed));
+            return Ok(self.stream(job, meta, StreamStart::Opening, is_replayed));
         }
         let wait = self.call.context.state.settings.sync_wait;
         let waits = !self.configuration().return_immediately && wait.0 > 0;
@@ -334,10 +348,24 @@ impl Send<'_> {
             return Ok(self.sent(SendResult::Event(event), Some(uuid), is_replayed));
         }
         let history_length = self.configuration().history_length;
-        let view = TaskView { history_length, with_artifacts: true };
+        let view = TaskView { history_length, ..TaskView::FULL };
         let task = tasks::load_task(self.call, &job, &meta, view).await?;
         let event = StreamEvent::Task(Box::new(task));
         Ok(self.sent(SendResult::Event(event), Some(uuid), is_replayed))
+    }
+
+    /// The events of the task, until it ends or asks.
+    fn stream(
+        &self,
+        job: Arc<Job>,
+        meta: TaskMeta,
+        start: StreamStart,
+        is_replayed: bool,
+    ) -> Answer {
+        let (uuid, history_length) = (job.uuid, self.configuration().history_length);
+        let view = StreamView { start, ends_at_question: true, history_length };
+        let stream = tasks::stream(self.call, job, meta, view);
+        self.sent(SendResult::Stream(Box::new(stream)), Some(uuid), is_replayed)
     }
 
     fn sent(&self, result: SendResult, job: Option<uuid::Uuid>, is_replayed: bool) -> Answer {

@@ -5,34 +5,39 @@ use std::sync::Arc;
 use rialto_core::answer::Answer as CoreAnswer;
 use rialto_core::command::{Canceller, Command, JobRef};
 use rialto_core::id::JobId;
-use rialto_core::job::Job;
+use rialto_core::job::{Job, State};
 use rialto_core::refusal::Refusal;
 use rialto_core::time::Timestamp;
 use rialto_engine::Failure;
 use rialto_engine::run::JobRole;
 use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 use super::{Answer, Call, TaskPage};
 use crate::a2a::ID;
 use crate::a2a::errors;
-use crate::a2a::task_log::TaskLog;
+use crate::a2a::task_log::{self, TaskLog};
 use crate::a2a::task_stream::{StreamReader, StreamStart, TaskStream};
 use crate::a2a::translate::{self, TaskMeta, TaskView, state_of, status_time};
 use crate::a2a::wire::Version;
 use crate::a2a::wire::error::{A2aError, Reason};
 use crate::a2a::wire::params::{ListParams, TaskParams};
 use crate::a2a::wire::task::Task;
+use crate::kit::budget::ByteBudget;
 use crate::kit::last_event_id;
 
 /// The tasks on a page if the client names no number.
 const PAGE_SIZE: u32 = 50;
-/// Ended tasks that are looked at for one list.
+/// Ended tasks that are looked at for one list, the newest first, and their bytes.
 const LISTED_MAX: usize = 10_000;
+const LISTED_BYTES_MAX: usize = 64 << 20;
+/// Jobs that are read at once.
+const SLICE: usize = 256;
 
 /// The caller's task. Another caller's task does not exist (R78).
 pub async fn find(call: &Call, id: &str) -> Result<(Arc<Job>, TaskMeta), A2aError> {
     let missing = || A2aError::task_not_found(id);
-    let uuid = id.parse::<uuid::fmt::Hyphenated>().map_err(|_| missing())?.into_uuid();
+    let uuid = id.parse::<Hyphenated>().map_err(|_| missing())?.into_uuid();
     let found = call.context.engine.find_job(&JobRef::Uuid(uuid)).await;
     let job = found.map_err(|failure| errors::from_engine(&failure))?.ok_or_else(missing)?;
     let meta = TaskMeta::of(&job).filter(|meta| is_visible(call, &job, meta));
@@ -62,7 +67,7 @@ pub async fn load_task(
 /// GetTask.
 pub async fn get(call: &Call, params: TaskParams) -> Result<Answer, A2aError> {
     let (job, meta) = find(call, &params.id).await?;
-    let view = TaskView { history_length: params.history_length, with_artifacts: true };
+    let view = TaskView { history_length: params.history_length, ..TaskView::FULL };
     Ok(Answer::Task(Box::new(load_task(call, &job, &meta, view).await?)))
 }
 
@@ -73,7 +78,8 @@ pub async fn cancel(call: &Call, params: TaskParams) -> Result<Answer, A2aError>
     let order = Command::Cancel { job: JobRef::Id(job.id), by, reason: None };
     let ended = |job: &Job| {
         let state = state_of(job).name(Version::V03);
-        let text = format!("the task is {state} and cannot be canceled");
+        let again = if job.state == State::Cancelled { " again" } else { "" };
+        let text = format!("the task is {state} and cannot be canceled{again}");
         let error = A2aError::new(Reason::TaskNotCancelable, text);
         A2aError { metadata: vec![("taskId", job.uuid.to_string())], ..error }
     };
@@ -86,7 +92,7 @@ pub async fn cancel(call: &Call, params: TaskParams) -> Result<Answer, A2aError>
         }
         Err(failure) => return Err(errors::from_engine(&failure)),
     };
-    let view = TaskView { history_length: params.history_length, with_artifacts: true };
+    let view = TaskView { history_length: params.history_length, ..TaskView::FULL };
     Ok(Answer::Task(Box::new(load_task(call, &job, &meta, view).await?)))
 }
 
@@ -98,10 +104,10 @@ pub async fn subscribe(call: &Call, params: TaskParams) -> Result<Answer, A2aErr
         let text = "must be the id of an event of this task";
         A2aError::invalid_field("Last-Event-ID", text)
     };
-    let after =
-        last_event_id::read(header, |text| text.parse::<u32>().ok()).map_err(|_| wrong())?;
+    let position = |text: &str| u32::try_from(last_event_id::parse_position(text)?).ok();
+    let after = last_event_id::read(header, position).map_err(|_| wrong())?;
     let start = match after {
-        Some(position) if position > job.progress.reports + 1 => return Err(wrong()),
+        Some(position) if position > task_log::event_count(&job, &meta) => return Err(wrong()),
         Some(position) => StreamStart::After(position),
         None if job.state.is_final() => {
             let text = "the task has ended; GetTask shows its result";
@@ -109,22 +115,28 @@ pub async fn subscribe(call: &Call, params: TaskParams) -> Result<Answer, A2aErr
         }
         None => StreamStart::Snapshot,
     };
-    Ok(Answer::Stream(Box::new(stream(call, &job, meta, start, false))))
+    let view = StreamView { start, ends_at_question: false, history_length: params.history_length };
+    Ok(Answer::Stream(Box::new(stream(call, job, meta, view))))
+}
+
+/// What a stream shows.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamView {
+    pub start: StreamStart,
+    /// Whether it ends when the agent waits for input (R60).
+    pub ends_at_question: bool,
+    pub history_length: Option<u32>,
 }
 
 /// A stream of a task's events for this caller.
-pub fn stream(
-    call: &Call,
-    job: &Job,
-    meta: TaskMeta,
-    start: StreamStart,
-    ends_at_question: bool,
-) -> TaskStream {
+pub fn stream(call: &Call, job: Arc<Job>, meta: TaskMeta, view: StreamView) -> TaskStream {
+    let StreamView { start, ends_at_question, history_length } = view;
     let reader = StreamReader {
         agent: call.client.agent,
         key: call.key.clone(),
         binding: call.binding.clone(),
         ends_at_question,
+        history_length,
     };
     TaskStream::new(call.context.clone(), reader, job, meta, start, call.shutdown.clone())
 }
@@ -134,7 +146,8 @@ type Cursor = (Timestamp, Uuid);
 
 fn read_cursor(text: &str) -> Option<Cursor> {
     let (time, id) = text.split_once('_')?;
-    Some((Timestamp(time.parse().ok()?), id.parse().ok()?))
+    let time = i64::try_from(last_event_id::parse_position(time)?).ok()?;
+    Some((Timestamp(time), id.parse::<Hyphenated>().ok()?.into_uuid()))
 }
 
 /// ListTasks: the newest status first.
@@ -144,7 +157,10 @@ pub async fn list(call: &Call, params: ListParams) -> Result<Answer, A2aError> {
         Some(token) => Some(read_cursor(token).ok_or_else(strange)?),
         None => None,
     };
-    let mut found = all_tasks(call).await.map_err(|failure| errors::from_engine(&failure))?;
+    // Tasks in these states have not ended.
+    let only_live = params.status.is_some_and(|state| !state.is_final());
+    let Listed { tasks: mut found, rows_read } =
+        all_tasks(call, only_live).await.map_err(|failure| errors::from_engine(&failure))?;
     found.retain(|(job, meta)| {
         is_visible(call, job, meta)
             && params.context_id.as_ref().is_none_or(|id| *id == meta.context_id)
@@ -156,36 +172,57 @@ pub async fn list(call: &Call, params: ListParams) -> Result<Answer, A2aError> {
     let total_size = found.len();
     let page_size = params.page_size.unwrap_or(PAGE_SIZE);
     let size = usize::try_from(page_size).unwrap_or(usize::MAX);
-    let mut rest = found.into_iter().filter(|(job, _)| after.is_none_or(|after| key(job) < after));
-    let page: Vec<(Arc<Job>, TaskMeta)> = rest.by_ref().take(size).collect();
-    let more = rest.next().is_some();
-    let last = page.last().filter(|_| more).map(|(job, _)| key(job));
-    let next_page_token = last.map(|(time, id)| format!("{}_{id}", time.0)).unwrap_or_default();
     let view = TaskView {
         history_length: params.history_length,
         with_artifacts: params.include_artifacts,
+        ..TaskView::FULL
     };
-    let mut tasks = Vec::with_capacity(page.len());
-    for (job, meta) in &page {
-        tasks.push(load_task(call, job, meta, view).await?);
+    let mut page = TaskPage {
+        tasks: Vec::new(),
+        next_page_token: String::new(),
+        page_size,
+        total_size,
+        rows_read,
+    };
+    let (mut budget, mut last) = (ByteBudget::default(), None);
+    for (job, meta) in found.iter().filter(|(job, _)| after.is_none_or(|after| key(job) < after)) {
+        let is_full = page.tasks.len() == size;
+        let text = match is_full {
+            true => String::new(),
+            false => load_task(call, job, meta, view).await?.write(Version::V1),
+        };
+        // A page ends early when it is long.
+        if is_full || !budget.take(text.len()) {
+            let token = |(time, id): Cursor| format!("{}_{id}", time.0);
+            page.next_page_token = last.map(token).unwrap_or_default();
+            break;
+        }
+        page.tasks.push(text);
+        last = Some(key(job));
     }
-    Ok(Answer::Tasks(TaskPage { tasks, next_page_token, page_size, total_size }))
+    Ok(Answer::Tasks(page))
+}
+
+/// The tasks of a caller.
+struct Listed {
+    tasks: Vec<(Arc<Job>, TaskMeta)>,
+    rows_read: usize,
 }
 
 /// The caller's tasks, live and ended.
-async fn all_tasks(call: &Call) -> Result<Vec<(Arc<Job>, TaskMeta)>, Failure> {
+async fn all_tasks(call: &Call, only_live: bool) -> Result<Listed, Failure> {
     let engine = &call.context.engine;
-    let (live, newest) = engine.with_world(|world| {
+    let (mut jobs, newest) = engine.with_world(|world| {
         let live: Vec<Arc<Job>> = world.jobs_requested_by(call.client.agent).cloned().collect();
         let state = world.agent_state(call.client.agent);
         (live, state.and_then(|state| state.last_requested))
     });
-    let mut jobs: Vec<Arc<Job>> = live;
-    let mut from = newest;
-    let mut read = 0;
-    while let Some(id) = from.filter(|_| read < LISTED_MAX) {
-        let page = engine.jobs_of(JobRole::Requester, Some(id), 256).await?;
-        read += page.rows.len().max(1);
+    let mut from = newest.filter(|_| !only_live);
+    let (mut rows_read, mut bytes) = (jobs.len(), 0);
+    while let Some(id) = from.filter(|_| rows_read < LISTED_MAX && bytes < LISTED_BYTES_MAX) {
+        let page = engine.jobs_of(JobRole::Requester, Some(id), SLICE).await?;
+        rows_read += page.rows.len().max(1);
+        bytes += page.rows.iter().map(|job| job.content_bytes()).sum::<usize>();
         from = page.next.map(JobId);
         jobs.extend(page.rows);
     }
@@ -199,5 +236,6 @@ async fn all_tasks(call: &Call) -> Result<Vec<(Arc<Job>, TaskMeta)>, Failure> {
         same
     });
     let tasks = jobs.into_iter().filter(|job| job.request.origin == ID);
-    Ok(tasks.filter_map(|job| Some((job.clone(), TaskMeta::of(&job)?))).collect())
+    let tasks = tasks.filter_map(|job| Some((job.clone(), TaskMeta::of(&job)?))).collect();
+    Ok(Listed { tasks, rows_read })
 }

@@ -3,13 +3,22 @@
 use super::message::write_array;
 use crate::kit::ed25519::SecretKey;
 use crate::kit::object::{ObjectWriter, string_array};
-use crate::kit::{base64url, ijson, jcs};
+use crate::kit::{ijson, jcs, jws};
 
 /// The id of the key that signs cards.
 const KEY_ID: &str = "card-1";
 /// The security scheme of a hub that wants keys.
 const SCHEME: &str = "key";
 const SCHEME_TEXT: &str = "A key of any agent of this hub";
+
+/// For whom a card is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CardForm {
+    /// For readers of 1.0 and of 0.3.
+    Both,
+    /// For readers of 1.0 alone.
+    Strict,
+}
 
 /// What an agent offers, as its card says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,37 +59,34 @@ pub struct CardSkill {
 }
 
 impl AgentCard {
-    /// The members of 1.0 and no others. Nothing is empty, so that all verifiers see the same text
-    /// (R4).
-    pub fn write_strict(&self) -> String {
-        self.write_members(false).finish()
+    /// The members of 1.0 and no others, without a signature. Nothing is empty, so that all
+    /// verifiers see the same text (R4).
+    fn write_strict(&self) -> String {
+        self.write_members(CardForm::Strict).finish()
+    }
+
+    /// The card without its signature, in one of its forms.
+    pub fn write_unsigned(&self, form: CardForm) -> String {
+        self.add_old_members(self.write_members(form), form).finish()
     }
 
     /// The card with its signature. The signature covers the members of 1.0.
-    pub fn write_signed(&self, with_members_of_0_3: bool, key: &SecretKey) -> String {
-        let signature = self.sign(key);
-        self.write_members(with_members_of_0_3)
-            .raw("signatures", &write_array([signature]))
-            .finish()
+    pub fn write_signed(&self, form: CardForm, key: &SecretKey) -> String {
+        let card = self.write_members(form).raw("signatures", &write_array([self.sign(key)]));
+        self.add_old_members(card, form).finish()
     }
 
     fn sign(&self, key: &SecretKey) -> String {
-        let header = ObjectWriter::new()
-            .text("alg", "EdDSA")
-            .text("jku", &format!("{}/a2a/jwks.json", self.hub_url))
-            .text("kid", KEY_ID)
-            .text("typ", "JOSE")
-            .finish();
-        let protected = base64url::encode(header.as_bytes());
-        let payload = base64url::encode(canonical(&self.write_strict()).as_bytes());
-        let signature = key.sign(format!("{protected}.{payload}").as_bytes());
+        let url = format!("{}/a2a/jwks.json", self.hub_url);
+        let header = [("jku", url.as_str()), ("kid", KEY_ID), ("typ", "JOSE")];
+        let signed = jws::sign_ed25519(key, &header, canonical(&self.write_strict()).as_bytes());
         ObjectWriter::new()
-            .text("protected", &protected)
-            .text("signature", &base64url::encode(&signature))
+            .text("protected", &signed.protected)
+            .text("signature", &signed.signature)
             .finish()
     }
 
-    fn write_members(&self, with_members_of_0_3: bool) -> ObjectWriter {
+    fn write_members(&self, form: CardForm) -> ObjectWriter {
         let interface = |binding: &str, version: &str| {
             ObjectWriter::new()
                 .text("url", &self.url)
@@ -106,21 +112,24 @@ impl AgentCard {
             .raw("capabilities", &self.write_capabilities());
         if self.needs_key {
             card = card
-                .raw("securitySchemes", &write_schemes(with_members_of_0_3))
+                .raw("securitySchemes", &write_schemes(form))
                 .raw("securityRequirements", r#"[{"schemes":{"key":{"list":["agent"]}}}]"#);
         }
         let list = |texts: &[String]| string_array(texts.iter().map(String::as_str));
-        card = card
-            .raw("defaultInputModes", &list(&self.input_modes))
+        card.raw("defaultInputModes", &list(&self.input_modes))
             .raw("defaultOutputModes", &list(&self.output_modes))
-            .raw("skills", &write_array(self.skills.iter().map(CardSkill::write)));
-        if !with_members_of_0_3 {
+            .raw("skills", &write_array(self.skills.iter().map(CardSkill::write)))
+    }
+
+    /// Adds what readers of 0.3 look for.
+    fn add_old_members(&self, card: ObjectWriter, form: CardForm) -> ObjectWriter {
+        if form == CardForm::Strict {
             return card;
         }
         let additional = |transport: &str| {
             ObjectWriter::new().text("url", &self.url).text("transport", transport).finish()
         };
-        card = card
+        let card = card
             .text("url", &self.url)
             .text("preferredTransport", "JSONRPC")
             .text("protocolVersion", "0.3.0")
@@ -144,15 +153,15 @@ impl AgentCard {
     }
 }
 
-fn write_schemes(with_members_of_0_3: bool) -> String {
+fn write_schemes(form: CardForm) -> String {
     let http =
         ObjectWriter::new().text("scheme", "Bearer").text("description", SCHEME_TEXT).finish();
     let scheme = ObjectWriter::new().raw("httpAuthSecurityScheme", &http);
-    let scheme = match with_members_of_0_3 {
-        true => {
+    let scheme = match form {
+        CardForm::Both => {
             scheme.text("type", "http").text("scheme", "Bearer").text("description", SCHEME_TEXT)
         }
-        false => scheme,
+        CardForm::Strict => scheme,
     };
     ObjectWriter::new().raw(SCHEME, &scheme.finish()).finish()
 }
@@ -180,20 +189,13 @@ impl CardSkill {
 }
 
 /// The canonical form of JSON text; the text itself where it has none.
-pub fn canonical(text: &str) -> String {
+fn canonical(text: &str) -> String {
     let json = ijson::read(text.as_bytes()).ok();
     json.and_then(|json| jcs::canonicalize(&json).ok()).unwrap_or_else(|| text.to_owned())
 }
 
 /// The public key of the hub's cards as a JSON Web Key Set.
 pub fn write_jwks(key: &SecretKey) -> String {
-    let key = ObjectWriter::new()
-        .text("kty", "OKP")
-        .text("crv", "Ed25519")
-        .text("alg", "EdDSA")
-        .text("use", "sig")
-        .text("kid", KEY_ID)
-        .text("x", &base64url::encode(key.public().as_bytes()))
-        .finish();
+    let key = jws::write_ed25519_jwk(key.public(), KEY_ID);
     ObjectWriter::new().raw("keys", &write_array([key])).finish()
 }

@@ -56,6 +56,25 @@ crate::answer_members! {
     } optional {}
 }
 
+/// The body of an error. Errors of JSON-RPC have its form.
+#[derive(schemars::JsonSchema)]
+#[allow(dead_code, reason = "only the schema is used")]
+#[serde(untagged)]
+pub enum ErrorBody {
+    Http { error: HttpErrorMembers },
+    Rpc { jsonrpc: String, id: RpcId, error: RpcErrorMembers },
+}
+
+crate::answer_members! {
+    /// An error of HTTP+JSON.
+    HttpErrorMembers {
+        code: u16,
+        status: String,
+        message: String,
+        details: Vec<AnyObject>,
+    } optional {}
+}
+
 crate::request_members! {
     /// The body of a send.
     SendMembers {

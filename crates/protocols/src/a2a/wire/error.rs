@@ -1,7 +1,5 @@
 //! Errors, as JSON-RPC and as HTTP responses (section 5 of the requirements).
 
-use schemars::JsonSchema;
-
 use super::Version;
 use super::message::write_array;
 use super::reader::{Violation, Violations};
@@ -129,8 +127,10 @@ pub struct A2aError {
     pub retry_after_seconds: Option<u64>,
 }
 
-/// The longest list of violations that is returned.
-const VIOLATIONS_MAX: usize = 50;
+/// The longest list of violations that is returned: more than one for each part of a message.
+const VIOLATIONS_MAX: usize = 500;
+/// How many of them the text of the error names.
+const NAMED_MAX: usize = 8;
 
 impl A2aError {
     /// An error with a text.
@@ -148,9 +148,11 @@ impl A2aError {
 
     /// Bad parameters.
     pub fn invalid(mut violations: Violations) -> Self {
-        violations.truncate(VIOLATIONS_MAX);
+        let others = violations.len().saturating_sub(NAMED_MAX);
         let text = |one: &Violation| format!("{} {}", one.field, one.description);
-        let texts: Vec<String> = violations.iter().map(text).collect();
+        let mut texts: Vec<String> = violations.iter().take(NAMED_MAX).map(text).collect();
+        texts.extend((others > 0).then(|| format!("and {others} more")));
+        violations.truncate(VIOLATIONS_MAX);
         Self { violations, ..Self::new(Reason::InvalidParams, texts.join("; ")) }
     }
 
@@ -240,20 +242,4 @@ impl A2aError {
                 .finish()
         }))
     }
-}
-
-/// The body of an HTTP error, for the API document.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only described; errors are written by hand")]
-pub struct ErrorBody {
-    error: ErrorMembers,
-}
-
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only described; errors are written by hand")]
-struct ErrorMembers {
-    code: u16,
-    status: String,
-    message: String,
-    details: Vec<crate::kit::api_doc::AnyObject>,
 }

@@ -9,6 +9,7 @@ use super::Version;
 use super::reader::{Reader, Violation, Violations};
 use crate::a2a::{CONTEXT_ID_MAX, MESSAGE_ID_MAX, PARTS_MAX};
 use crate::kit::ijson::{Json, JsonValue};
+use crate::kit::name::{self, BadName};
 use crate::kit::object::{ObjectWriter, string_array};
 
 /// Which side a message is from.
@@ -264,6 +265,15 @@ fn read_bytes(r: &Reader<'_, '_>, name: &str, wrong: &mut Violations) -> Option<
     Some(STANDARD.encode(decoded?))
 }
 
+/// Checks an id that a client chose (R29).
+fn check_id(r: &Reader<'_, '_>, name: &str, id: &str, max: usize, wrong: &mut Violations) {
+    match name::check_name(id, max) {
+        Ok(()) | Err(BadName::Empty) => {}
+        Err(BadName::Invisible) => r.reject(name, BadName::Invisible.to_string(), wrong),
+        Err(_) => r.reject(name, format!("must have at most {max} characters"), wrong),
+    }
+}
+
 impl Message {
     /// A message of an agent with this text.
     pub fn of_agent(message_id: String, parts: Vec<Part>) -> Self {
@@ -284,11 +294,11 @@ impl Message {
         let mut message = Self::of_agent(String::new(), Vec::new());
         let Some(r) = Reader::new(json, at, wrong) else { return message };
         message.message_id = r.required_text("messageId", wrong);
-        if message.message_id.chars().count() > MESSAGE_ID_MAX {
-            r.reject("messageId", format!("must have at most {MESSAGE_ID_MAX} characters"), wrong);
-        }
+        check_id(&r, "messageId", &message.message_id, MESSAGE_ID_MAX, wrong);
         let given = |text: &String| !text.is_empty();
-        message.context_id = r.short_text("contextId", CONTEXT_ID_MAX, wrong).filter(given);
+        message.context_id = r.text("contextId", wrong).filter(given);
+        let context_id = message.context_id.as_deref().unwrap_or_default();
+        check_id(&r, "contextId", context_id, CONTEXT_ID_MAX, wrong);
         message.task_id = r.text("taskId", wrong).filter(given);
         match r.get("role").map(|role| Role::read(role, version)) {
             Some(Some(role)) => message.role = role,

@@ -99,36 +99,38 @@ pub fn read_tenant(json: &Json<'_>) -> Result<Option<String>, Violations> {
 impl SendParams {
     /// Reads the parameters of a send.
     pub fn read(json: &Json<'_>, version: Version) -> Result<Self, Violations> {
-        collect(|wrong| {
-            let empty = Message::of_agent(String::new(), Vec::new());
-            let mut params = Self {
-                message: empty,
-                configuration: SendConfiguration::default(),
-                metadata: None,
-                tenant: None,
-                raw: json.raw().to_owned(),
-            };
-            let Some(r) = Reader::new(json, "", wrong) else { return params };
-            match r.get("message") {
-                Some(message) => {
-                    params.message = Message::read(message, "message", version, wrong);
-                    let role_given = message.get("role").is_some();
-                    let is_broken = wrong.iter().any(|one| one.field == "message.role");
-                    if role_given && !is_broken && params.message.role != Role::User {
-                        let name = if version == Version::V1 { "ROLE_USER" } else { "user" };
-                        let description = format!("must be {name}");
-                        wrong.push(Violation { field: "message.role".to_owned(), description });
-                    }
+        collect(|wrong| Self::read_members(json, version, wrong))
+    }
+
+    /// The same, adding what is wrong to a list.
+    pub fn read_members(json: &Json<'_>, version: Version, wrong: &mut Violations) -> Self {
+        let mut params = Self {
+            message: Message::of_agent(String::new(), Vec::new()),
+            configuration: SendConfiguration::default(),
+            metadata: None,
+            tenant: None,
+            raw: json.raw().to_owned(),
+        };
+        let Some(r) = Reader::new(json, "", wrong) else { return params };
+        match r.get("message") {
+            Some(message) => {
+                params.message = Message::read(message, "message", version, wrong);
+                let role_given = message.get("role").is_some();
+                let is_broken = wrong.iter().any(|one| one.field == "message.role");
+                if role_given && !is_broken && params.message.role != Role::User {
+                    let name = if version == Version::V1 { "ROLE_USER" } else { "user" };
+                    let description = format!("must be {name}");
+                    wrong.push(Violation { field: "message.role".to_owned(), description });
                 }
-                None => r.reject("message", "is required", wrong),
             }
-            if let Some(r) = r.object("configuration", wrong) {
-                params.configuration = SendConfiguration::read(&r, version, wrong);
-            }
-            params.metadata = r.object_text("metadata", wrong);
-            params.tenant = r.text("tenant", wrong);
-            params
-        })
+            None => r.reject("message", "is required", wrong),
+        }
+        if let Some(r) = r.object("configuration", wrong) {
+            params.configuration = SendConfiguration::read(&r, version, wrong);
+        }
+        params.metadata = r.object_text("metadata", wrong);
+        params.tenant = r.text("tenant", wrong);
+        params
     }
 
     /// The parameters as they came, but of a push configuration only its id and URL: its secrets are
@@ -177,14 +179,15 @@ impl SendConfiguration {
     }
 }
 
-/// In 0.3 zero means the whole history.
+/// How many messages of the history are wanted. In 0.3 zero means all of them.
 fn history_length(r: &Reader<'_, '_>, version: Version, wrong: &mut Violations) -> Option<u32> {
     let length = r.integer("historyLength", wrong)?;
     let Ok(length) = u32::try_from(length) else {
         r.reject("historyLength", "must not be negative", wrong);
         return None;
     };
-    Some(length).filter(|length| version == Version::V1 || *length > 0)
+    let is_all = version == Version::V03 && length == 0;
+    Some(if is_all { u32::MAX } else { length })
 }
 
 impl TaskParams {
@@ -205,7 +208,7 @@ impl TaskParams {
         collect(|wrong| Self {
             id,
             history_length: query_length(query, "historyLength", wrong),
-            tenant: query.text("tenant").map(str::to_owned),
+            tenant: None,
         })
     }
 }
@@ -288,7 +291,7 @@ impl ListParams {
                 history_length: query_length(query, "historyLength", wrong),
                 status_timestamp_after: after,
                 include_artifacts,
-                tenant: text("tenant"),
+                tenant: None,
             }
         })
     }

@@ -35,6 +35,11 @@ impl TaskState {
         (Self::AuthRequired, "TASK_STATE_AUTH_REQUIRED", "auth-required"),
     ];
 
+    /// Whether a task in this state has ended.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
+    }
+
     /// Its name in a version.
     pub fn name(self, version: Version) -> &'static str {
         let (_, new, old) = Self::ALL[self as usize];

@@ -16,7 +16,7 @@ use aws_lc_rs::signature::{
 };
 
 use super::base64url;
-use super::ed25519::{self, PublicKey, SecretKey, Verifier};
+use super::ed25519::{PublicKey, SecretKey, Verifier};
 use super::ijson::{self, Json, JsonValue};
 use super::object::ObjectWriter;
 
@@ -324,7 +324,7 @@ pub struct DetachedSignature {
 /// Signs `payload` with Ed25519. The header has `"alg":"EdDSA"`, then `members` in their order; a
 /// further `alg` among them is left out.
 pub fn sign_ed25519(
-    seed: &[u8; ed25519::KEY_LEN],
+    key: &SecretKey,
     members: &[(&str, &str)],
     payload: &[u8],
 ) -> DetachedSignature {
@@ -333,7 +333,7 @@ pub fn sign_ed25519(
     let header = members.fold(header, |header, (name, value)| header.text(name, value));
     let protected = base64url::encode(header.finish().as_bytes());
     let message = signing_input(&protected, payload);
-    let signature = SecretKey::from_seed(seed).sign(message.as_bytes());
+    let signature = key.sign(message.as_bytes());
     DetachedSignature { protected, signature: base64url::encode(&signature) }
 }
 
@@ -342,10 +342,10 @@ pub fn write_ed25519_jwk(key: PublicKey, kid: &str) -> String {
     ObjectWriter::new()
         .text("kty", "OKP")
         .text("crv", "Ed25519")
-        .text("x", &base64url::encode(key.as_bytes()))
         .text("kid", kid)
-        .text("use", "sig")
         .text("alg", Algorithm::EdDsa.as_str())
+        .text("use", "sig")
+        .text("x", &base64url::encode(key.as_bytes()))
         .finish()
 }
 

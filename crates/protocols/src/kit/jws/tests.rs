@@ -259,14 +259,14 @@ fn a_document_that_is_no_key_set_is_refused() {
 
 #[test]
 fn our_signature_is_that_of_the_standard() {
-    let signed = sign_ed25519(&seed(), &[("alg", "none")], EDDSA_PAYLOAD);
+    let signed = sign_ed25519(&SecretKey::from_seed(&seed()), &[("alg", "none")], EDDSA_PAYLOAD);
     assert_eq!([signed.protected.as_str(), &signed.signature], [EDDSA[0], EDDSA[1]]);
 }
 
 #[test]
 fn what_we_sign_verifies_with_the_key_we_publish() {
     let members = [("typ", "JOSE"), ("kid", "hub \"1\""), ("jku", "https://hub.example/keys")];
-    let signed = sign_ed25519(&seed(), &members, PAYLOAD);
+    let signed = sign_ed25519(&SecretKey::from_seed(&seed()), &members, PAYLOAD);
     let public = SecretKey::from_seed(&seed()).public();
     let set = format!("{{\"keys\":[{}]}}", write_ed25519_jwk(public, "hub \"1\""));
     let set = JwkSet::parse(set.as_bytes()).expect("a key set");
