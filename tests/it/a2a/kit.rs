@@ -244,6 +244,19 @@ impl<'h> TaskWorker<'h> {
         panic!("no work came");
     }
 
+    /// Waits for the job that is this task.
+    pub async fn take_task(&self, task: &str) -> Value {
+        for _ in 0..6 {
+            let work = self.hub.get("/v1/work?wait=10", Some(&self.agent.key)).await.expect(200);
+            let jobs = work.at("/jobs");
+            let mut jobs = jobs.as_array().expect("jobs").iter();
+            if let Some(job) = jobs.find(|job| job["id"] == task) {
+                return job.clone();
+            }
+        }
+        panic!("{task} did not come");
+    }
+
     /// A call about a job.
     pub async fn say(&self, job: &Value, verb: &str, body: Value) -> Reply {
         let id = job["id"].as_str().expect("an id");

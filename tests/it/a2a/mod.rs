@@ -3,7 +3,12 @@
 mod cards;
 mod frames;
 pub mod kit;
+mod list;
 mod parts;
 mod paths;
 mod questions;
+mod refusals;
+mod repeats;
+mod send;
+mod tasks;
 mod versions;

@@ -150,7 +150,9 @@ impl Send<'_> {
         let skill = match &found {
             Some(agent) => match self.choose_skill(agent) {
                 Ok(skill) => skill,
-                Err(declined) => return Ok(self.decline(&declined, None, None)),
+                Err(declined) => {
+                    return Ok(self.decline(&declined, self.hire.skill.as_deref(), None));
+                }
             },
             None => self.hire.skill.clone().unwrap_or_default(),
         };
