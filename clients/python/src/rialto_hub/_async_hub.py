@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import logging
 import uuid
@@ -27,7 +28,7 @@ from ._flows import (
     Step,
 )
 from ._money import Amount
-from ._retry import RetryPolicy
+from ._retry import Retry, RetryPolicy
 from ._sse import StreamState, Ticker
 from ._transport import AsyncTransport, Request
 from ._watch import CHECK_INTERVAL, JobEvent, JobWatcher
@@ -85,13 +86,26 @@ class AsyncHub:
         key_file: str | Path | None = None,
         context: str | None = None,
         timeout: float = 45.0,
-        retry: RetryPolicy | None = None,
+        retry: Retry | None = None,
         exact_numbers: bool = False,
     ) -> None:
         self._caller = find_caller(url, key, key_file, context)
         self._transport = AsyncTransport(self._caller.url, timeout)
-        self._retry = retry if retry is not None else RetryPolicy()
+        self._retry: Retry = retry if retry is not None else RetryPolicy()
         self._exact = exact_numbers
+
+    @staticmethod
+    def without_key(url: str, retry: Retry) -> AsyncHub:
+        """Return a hub whose calls name their keys themselves. Used by this package."""
+        hub = AsyncHub(url, key="none", retry=retry)
+        hub._caller.keys = None
+        return hub
+
+    def with_retry(self, retry: Retry) -> AsyncHub:
+        """Return the same hub with other retries. It shares the connections."""
+        other = copy.copy(self)
+        other._retry = retry
+        return other
 
     @property
     def url(self) -> str:
@@ -147,7 +161,7 @@ class AsyncHub:
             callback=callback,
             id=id,
         )
-        return await self._run(_flows.hire(self._caller, job, timeout, on_question))
+        return await self.run_flow(_flows.hire(self._caller, job, timeout, on_question))
 
     async def open_job(
         self,
@@ -172,11 +186,11 @@ class AsyncHub:
             callback=callback,
             id=id,
         )
-        return await self._run(_flows.open_job(self._caller, job))
+        return await self.run_flow(_flows.open_job(self._caller, job))
 
     async def job(self, job: JobRef) -> JobView:
         """Return a job, by the hub's id of it or the caller's own."""
-        return await self._run(_flows.job(job))
+        return await self.run_flow(_flows.job(job))
 
     def jobs(
         self, *, side: Side = "asked", state: Stage = "live", limit: int | None = None
@@ -192,7 +206,7 @@ class AsyncHub:
         on_question: Callable[[OpenQuestion], AnswerInput | Awaitable[AnswerInput]] | None = None,
     ) -> JobView:
         """Wait until a job ends or asks, and return it; as it is when the time is over."""
-        return await self._run(_flows.wait(job, timeout, on_question))
+        return await self.run_flow(_flows.wait(job, timeout, on_question))
 
     async def watch(self, job: JobRef) -> AsyncIterator[JobEvent]:
         """Yield what happens to a job, from what has happened so far to its end."""
@@ -202,7 +216,7 @@ class AsyncHub:
         for event in watcher.snapshot(found, catch_up=True):
             yield event
         ticker = Ticker(CHECK_INTERVAL)
-        async with aclosing(self._stream(head)) as notices:
+        async with aclosing(self.stream(head)) as notices:
             while not watcher.has_ended:
                 notice = await anext(notices)
                 events = watcher.notice(notice) if notice is not None else []
@@ -215,23 +229,23 @@ class AsyncHub:
         self, job: JobRef, answer: AnswerInput, *, question: int | None = None
     ) -> JobView:
         """Answer a question of the worker, by default the open one, with text or an object."""
-        return await self._run(_flows.answer(job, answer, question))
+        return await self.run_flow(_flows.answer(job, answer, question))
 
     async def cancel(self, job: JobRef, *, reason: str | None = None) -> JobView:
         """Cancel a job that no worker has begun, or whose worker asks."""
-        return await self._run(_flows.cancel(job, reason))
+        return await self.run_flow(_flows.cancel(job, reason))
 
     async def offers(self, job: JobRef) -> list[Offer]:
         """Return the offers for a job."""
-        return await self._run(_flows.offers(job))
+        return await self.run_flow(_flows.offers(job))
 
     async def accept(self, job: JobRef, offer: Offer | BriefOffer | int) -> JobView:
         """Accept an offer."""
-        return await self._run(_flows.accept(job, offer))
+        return await self.run_flow(_flows.accept(job, offer))
 
     async def trace(self, job: JobRef) -> Trace:
         """Return how a job was translated between protocols."""
-        return await self._run(_flows.trace(job))
+        return await self.run_flow(_flows.trace(job))
 
     # Agents.
 
@@ -251,21 +265,21 @@ class AsyncHub:
 
     async def agent(self, name: str | int) -> AgentView:
         """Return an agent, by its number or any of its names."""
-        return await self._run(_flows.agent(name))
+        return await self.run_flow(_flows.agent(name))
 
     async def reputation(self, agent: str | int) -> Reputation:
         """Return an agent's scores and what they are computed from."""
-        return await self._run(_flows.reputation(agent))
+        return await self.run_flow(_flows.reputation(agent))
 
     # The caller.
 
     async def me(self) -> Me:
         """Return the caller: its agent, account, inbox and work."""
-        return await self._run(_flows.me())
+        return await self.run_flow(_flows.me())
 
     async def account(self, owner: str | None = None) -> Account:
         """Return an account; by default the caller's."""
-        return await self._run(_flows.account(owner))
+        return await self.run_flow(_flows.account(owner))
 
     def ledger(
         self, *, owner: str | None = None, limit: int | None = None
@@ -283,11 +297,11 @@ class AsyncHub:
     ) -> TransferReceipt:
         """Pay another owner. With the same id it is one payment, however often it is made."""
         checked, transfer_id = _flows.new_transfer(amount, id)
-        return await self._run(_flows.transfer(to, checked, job, transfer_id))
+        return await self.run_flow(_flows.transfer(to, checked, job, transfer_id))
 
     async def send_message(self, to: str | int | AgentView, body: Any) -> int:
         """Send a message, any JSON, and return its position in the receiver's inbox."""
-        return await self._run(_flows.send_message(to, body))
+        return await self.run_flow(_flows.send_message(to, body))
 
     def inbox(self, *, after: int | None = None, limit: int | None = None) -> AsyncIterator[Notice]:
         """Yield the notices after a position; by default those that are not acknowledged."""
@@ -295,7 +309,9 @@ class AsyncHub:
 
     async def ack(self, up_to: int | Notice) -> InboxPositions:
         """Acknowledge all notices up to a position."""
-        return await self._run(_flows.ack(up_to.position if isinstance(up_to, Notice) else up_to))
+        return await self.run_flow(
+            _flows.ack(up_to.position if isinstance(up_to, Notice) else up_to)
+        )
 
     async def events(self, *, after: int | None = None) -> AsyncIterator[Notice]:
         """Yield notices as they come, each once and in order, across lost connections.
@@ -303,7 +319,7 @@ class AsyncHub:
         Reading does not acknowledge; ``ack`` does. Without ``after`` it begins with the first notice
         that is not acknowledged.
         """
-        async for notice in self._stream(after):
+        async for notice in self.stream(after):
             if notice is not None:
                 yield notice
 
@@ -315,31 +331,31 @@ class AsyncHub:
 
     async def resend(self, delivery: Delivery | int) -> Delivery:
         """Try a delivery again now."""
-        return await self._run(_flows.resend(delivery))
+        return await self.run_flow(_flows.resend(delivery))
 
     async def test_webhook(self) -> TestCall:
         """Make the hub call the caller's endpoint once, and return what that answered."""
-        return await self._run(_flows.test_webhook())
+        return await self.run_flow(_flows.test_webhook())
 
     async def rotate_webhook_secret(self) -> NewWebhookSecret:
         """Make a new webhook secret. The previous one is valid for a day."""
-        return await self._run(_flows.rotate_webhook_secret(self._caller))
+        return await self.run_flow(_flows.rotate_webhook_secret(self._caller))
 
     async def rotate_key(self) -> NewKey:
         """Make a new key, use it from now on, and save it where the old one was."""
-        return await self._run(_flows.rotate_key(self._caller))
+        return await self.run_flow(_flows.rotate_key(self._caller))
 
     async def revoke_keys(self) -> Revoked:
         """Revoke all keys of the caller."""
-        return await self._run(_flows.revoke_keys())
+        return await self.run_flow(_flows.revoke_keys())
 
     async def set_status(self, status: Availability) -> Status:
         """Set the caller's availability."""
-        return await self._run(_flows.set_status(status))
+        return await self.run_flow(_flows.set_status(status))
 
     async def unregister(self) -> Status:
         """Unregister the caller until it registers again with its key."""
-        return await self._run(_flows.unregister())
+        return await self.run_flow(_flows.unregister())
 
     async def register(
         self,
@@ -356,7 +372,7 @@ class AsyncHub:
         ``as_new`` registers a new agent in any case. Its key is in the answer, and nowhere else.
         """
         key = None if as_new else self._caller.key
-        return await self._run(_flows.register(name, owner, skills, agent_id, endpoint, key))
+        return await self.run_flow(_flows.register(name, owner, skills, agent_id, endpoint, key))
 
     # Jobs, as their worker.
 
@@ -373,7 +389,7 @@ class AsyncHub:
         ``known`` names assignments as ``id.epoch``, or ``id.epoch.question`` with the number of the
         last question whose answer is known.
         """
-        return await self._run(_flows.work(wait, limit, known, instance))
+        return await self.run_flow(_flows.work(wait, limit, known, instance))
 
     async def report_progress(
         self,
@@ -385,7 +401,7 @@ class AsyncHub:
     ) -> Reported:
         """Report how far the work is."""
         flow = _flows.report_progress(job, epoch, fraction, text, _flows.new_key())
-        return await self._run(flow)
+        return await self.run_flow(flow)
 
     async def add_part(
         self,
@@ -396,7 +412,7 @@ class AsyncHub:
         epoch: int | None = None,
     ) -> Reported:
         """Hand over a part of the result."""
-        return await self._run(_flows.add_part(job, artifact, epoch, append, _flows.new_key()))
+        return await self.run_flow(_flows.add_part(job, artifact, epoch, append, _flows.new_key()))
 
     async def ask(
         self,
@@ -407,7 +423,7 @@ class AsyncHub:
         epoch: int | None = None,
     ) -> Asked:
         """Ask the requester. The answer comes with ``work``."""
-        return await self._run(_flows.ask(job, text, epoch, schema, _flows.new_key()))
+        return await self.run_flow(_flows.ask(job, text, epoch, schema, _flows.new_key()))
 
     async def submit_result(
         self,
@@ -420,30 +436,32 @@ class AsyncHub:
         epoch: int | None = None,
     ) -> ResultReceipt:
         """Report a result; without ``output`` a failure, for the reason in ``message``."""
-        return await self._run(_flows.submit_result(job, epoch, output, message, cause, took_ms))
+        return await self.run_flow(
+            _flows.submit_result(job, epoch, output, message, cause, took_ms)
+        )
 
     async def decline(
         self, job: JobRef, *, reason: str | None = None, epoch: int | None = None
     ) -> Declined:
         """Decline a job; the hub looks for another worker."""
-        return await self._run(_flows.decline(job, epoch, reason))
+        return await self.run_flow(_flows.decline(job, epoch, reason))
 
     async def make_offer(
         self, job: JobRef, price: Amount, *, valid_for: str | None = None
     ) -> Offer:
         """Make an offer for a job that asks for offers. ``valid_for`` is a duration like ``5m``."""
-        return await self._run(_flows.make_offer(job, price, valid_for))
+        return await self.run_flow(_flows.make_offer(job, price, valid_for))
 
     async def call(
         self, method: str, path: str, body: Any = None, *, idempotency_key: str | None = None
     ) -> Any:
         """Make any other call of the hub and return its answer as JSON."""
-        return await self._run(_flows.call(method, path, body, idempotency_key))
+        return await self.run_flow(_flows.call(method, path, body, idempotency_key))
 
     # How flows, lists and streams are run.
 
-    async def _run(self, flow: Flow[T]) -> T:
-        """Run a flow to its end."""
+    async def run_flow(self, flow: Flow[T]) -> T:
+        """Run a sequence of calls. Used by this package."""
         try:
             step = next(flow)
             while True:
@@ -502,8 +520,8 @@ class AsyncHub:
                 return
             cursor = found.next_cursor
 
-    async def _stream(self, after: int | None) -> AsyncGenerator[Notice | None, None]:
-        """Yield notices, and ``None`` when the hub has sent something else."""
+    async def stream(self, after: int | None) -> AsyncGenerator[Notice | None, None]:
+        """Yield notices, and ``None`` whenever bytes came. Used by this package."""
         if self._caller.key is None:
             raise _flows.no_key()
         stream = StreamState(after, exact=self._exact)

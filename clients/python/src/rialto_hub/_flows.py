@@ -209,7 +209,11 @@ def hire(
     """Open a job and wait for its end."""
     until = time.monotonic() + timeout
     opened = yield from open_job(caller, job, _seconds_to_wait(until))
-    return (yield from _wait_until(opened, until, on_question))
+    waited = yield from _wait_until(opened, until, on_question)
+    if waited is opened and waited.progress is not None:
+        # The answer to an opened job has no parts.
+        waited = yield from send(_get(path_of("jobs", waited.id), JobView))
+    return waited
 
 
 def wait(

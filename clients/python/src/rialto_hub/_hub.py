@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import time
 import uuid
@@ -25,7 +26,7 @@ from ._flows import (
     Step,
 )
 from ._money import Amount
-from ._retry import RetryPolicy
+from ._retry import Retry, RetryPolicy
 from ._sse import StreamState, Ticker
 from ._transport import Request, SyncTransport
 from ._watch import CHECK_INTERVAL, JobEvent, JobWatcher
@@ -83,13 +84,19 @@ class Hub:
         key_file: str | Path | None = None,
         context: str | None = None,
         timeout: float = 45.0,
-        retry: RetryPolicy | None = None,
+        retry: Retry | None = None,
         exact_numbers: bool = False,
     ) -> None:
         self._caller = find_caller(url, key, key_file, context)
         self._transport = SyncTransport(self._caller.url, timeout)
-        self._retry = retry if retry is not None else RetryPolicy()
+        self._retry: Retry = retry if retry is not None else RetryPolicy()
         self._exact = exact_numbers
+
+    def with_retry(self, retry: Retry) -> Hub:
+        """Return the same hub with other retries. It shares the connections."""
+        other = copy.copy(self)
+        other._retry = retry
+        return other
 
     @property
     def url(self) -> str:
@@ -145,7 +152,7 @@ class Hub:
             callback=callback,
             id=id,
         )
-        return self._run(_flows.hire(self._caller, job, timeout, on_question))
+        return self.run_flow(_flows.hire(self._caller, job, timeout, on_question))
 
     def open_job(
         self,
@@ -170,11 +177,11 @@ class Hub:
             callback=callback,
             id=id,
         )
-        return self._run(_flows.open_job(self._caller, job))
+        return self.run_flow(_flows.open_job(self._caller, job))
 
     def job(self, job: JobRef) -> JobView:
         """Return a job, by the hub's id of it or the caller's own."""
-        return self._run(_flows.job(job))
+        return self.run_flow(_flows.job(job))
 
     def jobs(
         self, *, side: Side = "asked", state: Stage = "live", limit: int | None = None
@@ -190,7 +197,7 @@ class Hub:
         on_question: Callable[[OpenQuestion], AnswerInput] | None = None,
     ) -> JobView:
         """Wait until a job ends or asks, and return it; as it is when the time is over."""
-        return self._run(_flows.wait(job, timeout, on_question))
+        return self.run_flow(_flows.wait(job, timeout, on_question))
 
     def watch(self, job: JobRef) -> Iterator[JobEvent]:
         """Yield what happens to a job, from what has happened so far to its end."""
@@ -199,7 +206,7 @@ class Hub:
         watcher = JobWatcher(found)
         yield from watcher.snapshot(found, catch_up=True)
         ticker = Ticker(CHECK_INTERVAL)
-        for notice in self._stream(head) if not watcher.has_ended else ():
+        for notice in self.stream(head) if not watcher.has_ended else ():
             events = watcher.notice(notice) if notice is not None else []
             if events is None or (notice is None and ticker.is_due()):
                 events = watcher.snapshot(self.job(found), catch_up=False)
@@ -209,23 +216,23 @@ class Hub:
 
     def answer(self, job: JobRef, answer: AnswerInput, *, question: int | None = None) -> JobView:
         """Answer a question of the worker, by default the open one, with text or an object."""
-        return self._run(_flows.answer(job, answer, question))
+        return self.run_flow(_flows.answer(job, answer, question))
 
     def cancel(self, job: JobRef, *, reason: str | None = None) -> JobView:
         """Cancel a job that no worker has begun, or whose worker asks."""
-        return self._run(_flows.cancel(job, reason))
+        return self.run_flow(_flows.cancel(job, reason))
 
     def offers(self, job: JobRef) -> list[Offer]:
         """Return the offers for a job."""
-        return self._run(_flows.offers(job))
+        return self.run_flow(_flows.offers(job))
 
     def accept(self, job: JobRef, offer: Offer | BriefOffer | int) -> JobView:
         """Accept an offer."""
-        return self._run(_flows.accept(job, offer))
+        return self.run_flow(_flows.accept(job, offer))
 
     def trace(self, job: JobRef) -> Trace:
         """Return how a job was translated between protocols."""
-        return self._run(_flows.trace(job))
+        return self.run_flow(_flows.trace(job))
 
     # Agents.
 
@@ -245,21 +252,21 @@ class Hub:
 
     def agent(self, name: str | int) -> AgentView:
         """Return an agent, by its number or any of its names."""
-        return self._run(_flows.agent(name))
+        return self.run_flow(_flows.agent(name))
 
     def reputation(self, agent: str | int) -> Reputation:
         """Return an agent's scores and what they are computed from."""
-        return self._run(_flows.reputation(agent))
+        return self.run_flow(_flows.reputation(agent))
 
     # The caller.
 
     def me(self) -> Me:
         """Return the caller: its agent, account, inbox and work."""
-        return self._run(_flows.me())
+        return self.run_flow(_flows.me())
 
     def account(self, owner: str | None = None) -> Account:
         """Return an account; by default the caller's."""
-        return self._run(_flows.account(owner))
+        return self.run_flow(_flows.account(owner))
 
     def ledger(
         self, *, owner: str | None = None, limit: int | None = None
@@ -277,11 +284,11 @@ class Hub:
     ) -> TransferReceipt:
         """Pay another owner. With the same id it is one payment, however often it is made."""
         checked, transfer_id = _flows.new_transfer(amount, id)
-        return self._run(_flows.transfer(to, checked, job, transfer_id))
+        return self.run_flow(_flows.transfer(to, checked, job, transfer_id))
 
     def send_message(self, to: str | int | AgentView, body: Any) -> int:
         """Send a message, any JSON, and return its position in the receiver's inbox."""
-        return self._run(_flows.send_message(to, body))
+        return self.run_flow(_flows.send_message(to, body))
 
     def inbox(self, *, after: int | None = None, limit: int | None = None) -> Iterator[Notice]:
         """Yield the notices after a position; by default those that are not acknowledged."""
@@ -289,7 +296,7 @@ class Hub:
 
     def ack(self, up_to: int | Notice) -> InboxPositions:
         """Acknowledge all notices up to a position."""
-        return self._run(_flows.ack(up_to.position if isinstance(up_to, Notice) else up_to))
+        return self.run_flow(_flows.ack(up_to.position if isinstance(up_to, Notice) else up_to))
 
     def events(self, *, after: int | None = None) -> Iterator[Notice]:
         """Yield notices as they come, each once and in order, across lost connections.
@@ -297,7 +304,7 @@ class Hub:
         Reading does not acknowledge; ``ack`` does. Without ``after`` it begins with the first notice
         that is not acknowledged.
         """
-        for notice in self._stream(after):
+        for notice in self.stream(after):
             if notice is not None:
                 yield notice
 
@@ -309,31 +316,31 @@ class Hub:
 
     def resend(self, delivery: Delivery | int) -> Delivery:
         """Try a delivery again now."""
-        return self._run(_flows.resend(delivery))
+        return self.run_flow(_flows.resend(delivery))
 
     def test_webhook(self) -> TestCall:
         """Make the hub call the caller's endpoint once, and return what that answered."""
-        return self._run(_flows.test_webhook())
+        return self.run_flow(_flows.test_webhook())
 
     def rotate_webhook_secret(self) -> NewWebhookSecret:
         """Make a new webhook secret. The previous one is valid for a day."""
-        return self._run(_flows.rotate_webhook_secret(self._caller))
+        return self.run_flow(_flows.rotate_webhook_secret(self._caller))
 
     def rotate_key(self) -> NewKey:
         """Make a new key, use it from now on, and save it where the old one was."""
-        return self._run(_flows.rotate_key(self._caller))
+        return self.run_flow(_flows.rotate_key(self._caller))
 
     def revoke_keys(self) -> Revoked:
         """Revoke all keys of the caller."""
-        return self._run(_flows.revoke_keys())
+        return self.run_flow(_flows.revoke_keys())
 
     def set_status(self, status: Availability) -> Status:
         """Set the caller's availability."""
-        return self._run(_flows.set_status(status))
+        return self.run_flow(_flows.set_status(status))
 
     def unregister(self) -> Status:
         """Unregister the caller until it registers again with its key."""
-        return self._run(_flows.unregister())
+        return self.run_flow(_flows.unregister())
 
     def register(
         self,
@@ -350,7 +357,7 @@ class Hub:
         ``as_new`` registers a new agent in any case. Its key is in the answer, and nowhere else.
         """
         key = None if as_new else self._caller.key
-        return self._run(_flows.register(name, owner, skills, agent_id, endpoint, key))
+        return self.run_flow(_flows.register(name, owner, skills, agent_id, endpoint, key))
 
     # Jobs, as their worker.
 
@@ -367,7 +374,7 @@ class Hub:
         ``known`` names assignments as ``id.epoch``, or ``id.epoch.question`` with the number of the
         last question whose answer is known.
         """
-        return self._run(_flows.work(wait, limit, known, instance))
+        return self.run_flow(_flows.work(wait, limit, known, instance))
 
     def report_progress(
         self,
@@ -379,7 +386,7 @@ class Hub:
     ) -> Reported:
         """Report how far the work is."""
         flow = _flows.report_progress(job, epoch, fraction, text, _flows.new_key())
-        return self._run(flow)
+        return self.run_flow(flow)
 
     def add_part(
         self,
@@ -390,7 +397,7 @@ class Hub:
         epoch: int | None = None,
     ) -> Reported:
         """Hand over a part of the result."""
-        return self._run(_flows.add_part(job, artifact, epoch, append, _flows.new_key()))
+        return self.run_flow(_flows.add_part(job, artifact, epoch, append, _flows.new_key()))
 
     def ask(
         self,
@@ -401,7 +408,7 @@ class Hub:
         epoch: int | None = None,
     ) -> Asked:
         """Ask the requester. The answer comes with ``work``."""
-        return self._run(_flows.ask(job, text, epoch, schema, _flows.new_key()))
+        return self.run_flow(_flows.ask(job, text, epoch, schema, _flows.new_key()))
 
     def submit_result(
         self,
@@ -414,28 +421,28 @@ class Hub:
         epoch: int | None = None,
     ) -> ResultReceipt:
         """Report a result; without ``output`` a failure, for the reason in ``message``."""
-        return self._run(_flows.submit_result(job, epoch, output, message, cause, took_ms))
+        return self.run_flow(_flows.submit_result(job, epoch, output, message, cause, took_ms))
 
     def decline(
         self, job: JobRef, *, reason: str | None = None, epoch: int | None = None
     ) -> Declined:
         """Decline a job; the hub looks for another worker."""
-        return self._run(_flows.decline(job, epoch, reason))
+        return self.run_flow(_flows.decline(job, epoch, reason))
 
     def make_offer(self, job: JobRef, price: Amount, *, valid_for: str | None = None) -> Offer:
         """Make an offer for a job that asks for offers. ``valid_for`` is a duration like ``5m``."""
-        return self._run(_flows.make_offer(job, price, valid_for))
+        return self.run_flow(_flows.make_offer(job, price, valid_for))
 
     def call(
         self, method: str, path: str, body: Any = None, *, idempotency_key: str | None = None
     ) -> Any:
         """Make any other call of the hub and return its answer as JSON."""
-        return self._run(_flows.call(method, path, body, idempotency_key))
+        return self.run_flow(_flows.call(method, path, body, idempotency_key))
 
     # How flows, lists and streams are run.
 
-    def _run(self, flow: Flow[T]) -> T:
-        """Run a flow to its end."""
+    def run_flow(self, flow: Flow[T]) -> T:
+        """Run a sequence of calls. Used by this package."""
         try:
             step = next(flow)
             while True:
@@ -489,8 +496,8 @@ class Hub:
                 return
             cursor = found.next_cursor
 
-    def _stream(self, after: int | None) -> Iterator[Notice | None]:
-        """Yield notices, and ``None`` when the hub has sent something else."""
+    def stream(self, after: int | None) -> Iterator[Notice | None]:
+        """Yield notices, and ``None`` whenever bytes came. Used by this package."""
         if self._caller.key is None:
             raise _flows.no_key()
         stream = StreamState(after, exact=self._exact)

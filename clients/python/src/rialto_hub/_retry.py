@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import Protocol
 
 from ._errors import HubError, RialtoError, TimedOut, Unreachable
 
 # Statuses that may pass, if the hub says so.
 _TEMPORARY = frozenset({429, 502, 503, 504})
 _DOUBLINGS_MAX = 16
+
+
+class Retry(Protocol):
+    """Decides whether a call is repeated, and when."""
+
+    def delay_after(
+        self, error: RialtoError, attempts: int, *, is_repeatable: bool = True
+    ) -> float | None:
+        """Return the delay before the next attempt; ``None`` if there is none."""
+        ...
 
 
 @dataclass(frozen=True)

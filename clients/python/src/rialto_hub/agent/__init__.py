@@ -1,0 +1,1 @@
+"""Agents: skills with handlers, working for a hub."""
