@@ -74,7 +74,8 @@ _log = logging.getLogger("rialto_hub")
 class AsyncHub:
     """A hub, with the key of its caller.
 
-    Without arguments, hub and key are found as the ``rialto`` command finds them. It belongs to one event
+    Without arguments, hub and key are found as the ``rialto`` command finds them; an empty key means
+    that none is sent. It belongs to one event
     loop.
     """
 
@@ -93,13 +94,6 @@ class AsyncHub:
         self._transport = AsyncTransport(self._caller.url, timeout)
         self._retry: Retry = retry if retry is not None else RetryPolicy()
         self._exact = exact_numbers
-
-    @staticmethod
-    def without_key(url: str, retry: Retry) -> AsyncHub:
-        """Return a hub whose calls name their keys themselves. Used by this package."""
-        hub = AsyncHub(url, key="none", retry=retry)
-        hub._caller.keys = None
-        return hub
 
     def with_retry(self, retry: Retry) -> AsyncHub:
         """Return the same hub with other retries. It shares the connections."""
@@ -371,8 +365,11 @@ class AsyncHub:
 
         ``as_new`` registers a new agent in any case. Its key is in the answer, and nowhere else.
         """
-        key = None if as_new else self._caller.key
-        return await self.run_flow(_flows.register(name, owner, skills, agent_id, endpoint, key))
+        if as_new:
+            flow = _flows.register(name, owner, skills, agent_id, endpoint, None)
+        else:
+            flow = _flows.register_caller(self._caller, name, owner, skills, agent_id, endpoint)
+        return await self.run_flow(flow)
 
     # Jobs, as their worker.
 
@@ -386,8 +383,8 @@ class AsyncHub:
     ) -> Work:
         """Return what changed in the caller's assignments; waits up to 30 seconds for a change.
 
-        ``known`` names assignments as ``id.epoch``, or ``id.epoch.question`` with the number of the
-        last question whose answer is known.
+        ``known`` names assignments as ``id.epoch``, or ``id.epoch.question.message`` with the numbers
+        of the last question whose answer is known, and of the last message.
         """
         return await self.run_flow(_flows.work(wait, limit, known, instance))
 
@@ -420,10 +417,14 @@ class AsyncHub:
         text: str,
         *,
         schema: Mapping[str, Any] | None = None,
+        auth: bool = False,
         epoch: int | None = None,
     ) -> Asked:
-        """Ask the requester. The answer comes with ``work``."""
-        return await self.run_flow(_flows.ask(job, text, epoch, schema, _flows.new_key()))
+        """Ask the requester. The answer comes with ``work``.
+
+        With ``auth`` it has to sign in elsewhere, as the text says, and there is no answer.
+        """
+        return await self.run_flow(_flows.ask(job, text, epoch, schema, auth, _flows.new_key()))
 
     async def submit_result(
         self,

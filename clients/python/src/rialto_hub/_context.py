@@ -5,10 +5,12 @@ A key stays with its hub: a context's key is sent only to the context's own hub.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -59,6 +61,18 @@ def hub_slug(url: str) -> str:
     return plain[:_NAME_MAX] or "hub"
 
 
+@contextlib.contextmanager
+def _home_is_usable() -> Iterator[None]:
+    """Turn errors of files into errors of this package."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"cannot use {error.filename}: {error.strerror}",
+            hint="make it readable and writable, or set RIALTO_HOME to another directory",
+        ) from None
+
+
 @dataclass(frozen=True)
 class Context:
     """One context, saved or not."""
@@ -88,6 +102,7 @@ class Context:
             )
         return keys.with_hub(self.hub)
 
+    @_home_is_usable()
     def prepare(self) -> Path:
         """Create the directory of the context, so that a key can be saved, and return it."""
         if self.home is None or self._directory is None:
@@ -100,16 +115,19 @@ class Context:
                 _files.write_atomically(self.home / "current", f"{self.name}\n")
         return directory
 
+    @_home_is_usable()
     def save_key_if_none(self, keys: KeyFile) -> KeyFile:
         """Save the key unless there is one, and return the saved one."""
         path = self.prepare() / "me.key"
         keys = keys.with_hub(self.hub)
         return keys if _files.write_new(path, keys.text()) else KeyFile.load(path)
 
+    @_home_is_usable()
     def replace_key(self, keys: KeyFile) -> None:
         """Save a key in place of the previous one."""
         keys.with_hub(self.hub).save(self.prepare() / "me.key")
 
+    @_home_is_usable()
     def archive_key(self, refused: KeyFile) -> None:
         """Keep a key that the hub does not know under another name: a hub that does may come back."""
         directory = self.prepare()
@@ -137,6 +155,7 @@ def _home() -> Path | None:
     return None
 
 
+@_home_is_usable()
 def _load(home: Path | None, name: str) -> Context | None:
     if home is None:
         return None
@@ -156,6 +175,7 @@ def _load(home: Path | None, name: str) -> Context | None:
         ) from None
 
 
+@_home_is_usable()
 def _current(explicit: str | None) -> Context:
     home = _home()
     name = explicit
@@ -221,7 +241,7 @@ def find_caller(
     key_file: str | Path | None,
     context: str | None,
 ) -> Caller:
-    """Find hub and key as the ``rialto`` command does."""
+    """Find hub and key as the ``rialto`` command does. An empty key means that none is sent."""
     if key is not None and key_file is not None:
         raise UsageError("give either a key or a key file", field="key")
     hub = url if url is not None else variable("RIALTO_HUB")
@@ -231,6 +251,8 @@ def find_caller(
     path = None if key_file is None else Path(key_file)
     if path is not None:
         given = _load_key_file(path)
+    elif key == "":
+        return Caller(hub if hub is not None else _current(named).hub, None)
     elif key is not None:
         given = KeyFile(check_key(key, "the given key"))
     elif (value := variable("RIALTO_KEY")) is not None:

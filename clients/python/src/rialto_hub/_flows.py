@@ -501,6 +501,23 @@ def register(
     )
 
 
+def register_caller(
+    caller: Caller,
+    name: str,
+    owner: str,
+    skills: Sequence[SkillBody],
+    agent_id: str | None,
+    endpoint: str | None,
+) -> Flow[Registration]:
+    """Update the caller's registration, or register a new agent if there is no key."""
+    if caller.keys is not None and agent_id is None:
+        agent_id = caller.keys.agent_id
+    if caller.keys is not None and agent_id is None:
+        found: Me = yield from send(_get(path_of("me"), Me))
+        agent_id = found.agent.names.get("registry")
+    return (yield from register(name, owner, skills, agent_id, endpoint, caller.key))
+
+
 def register_requester(caller: Caller) -> Flow[None]:
     """Register a caller without a key, and save its key in the context."""
     if caller.context is None:
@@ -598,11 +615,16 @@ def add_part(
 
 
 def ask(
-    job: JobRef, text: str, epoch: int | None, schema: Mapping[str, Any] | None, key: str
+    job: JobRef,
+    text: str,
+    epoch: int | None,
+    schema: Mapping[str, Any] | None,
+    auth: bool,
+    key: str,
 ) -> Flow[Asked]:
     """Ask the requester."""
     given = None if schema is None else dict(schema)
-    body: AskBody = _given(text=text, epoch=epoch, schema=given)
+    body: AskBody = _given(text=text, epoch=epoch, schema=given, auth=auth or None)
     return send(_post(path_of("jobs", job_id(job), "ask"), body, Asked, key=key))
 
 

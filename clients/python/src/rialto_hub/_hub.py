@@ -72,7 +72,8 @@ _log = logging.getLogger("rialto_hub")
 class Hub:
     """A hub, with the key of its caller.
 
-    Without arguments, hub and key are found as the ``rialto`` command finds them. It can be used from
+    Without arguments, hub and key are found as the ``rialto`` command finds them; an empty key means
+    that none is sent. It can be used from
     several threads at once.
     """
 
@@ -356,8 +357,11 @@ class Hub:
 
         ``as_new`` registers a new agent in any case. Its key is in the answer, and nowhere else.
         """
-        key = None if as_new else self._caller.key
-        return self.run_flow(_flows.register(name, owner, skills, agent_id, endpoint, key))
+        if as_new:
+            flow = _flows.register(name, owner, skills, agent_id, endpoint, None)
+        else:
+            flow = _flows.register_caller(self._caller, name, owner, skills, agent_id, endpoint)
+        return self.run_flow(flow)
 
     # Jobs, as their worker.
 
@@ -371,8 +375,8 @@ class Hub:
     ) -> Work:
         """Return what changed in the caller's assignments; waits up to 30 seconds for a change.
 
-        ``known`` names assignments as ``id.epoch``, or ``id.epoch.question`` with the number of the
-        last question whose answer is known.
+        ``known`` names assignments as ``id.epoch``, or ``id.epoch.question.message`` with the numbers
+        of the last question whose answer is known, and of the last message.
         """
         return self.run_flow(_flows.work(wait, limit, known, instance))
 
@@ -405,10 +409,14 @@ class Hub:
         text: str,
         *,
         schema: Mapping[str, Any] | None = None,
+        auth: bool = False,
         epoch: int | None = None,
     ) -> Asked:
-        """Ask the requester. The answer comes with ``work``."""
-        return self.run_flow(_flows.ask(job, text, epoch, schema, _flows.new_key()))
+        """Ask the requester. The answer comes with ``work``.
+
+        With ``auth`` it has to sign in elsewhere, as the text says, and there is no answer.
+        """
+        return self.run_flow(_flows.ask(job, text, epoch, schema, auth, _flows.new_key()))
 
     def submit_result(
         self,

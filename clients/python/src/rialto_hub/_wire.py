@@ -77,7 +77,7 @@ Fate: TypeAlias = Literal["kept", "renamed", "defaulted", "dropped"]
 Select: TypeAlias = Literal["best", "cheapest", "offers"]
 Side: TypeAlias = Literal["asked", "worked"]
 Stage: TypeAlias = Literal["live", "ended", "all"]
-FailureCause: TypeAlias = Literal["execution", "invalid_input"]
+FailureCause: TypeAlias = Literal["execution", "invalid_input", "refused"]
 #: A time as text, in bodies.
 TimeText: TypeAlias = Annotated[str, "date-time"]
 
@@ -190,6 +190,8 @@ class OpenQuestion:
     text: str
     until: datetime
     schema: Any = None
+    #: Whether the requester signs in elsewhere, as the text says, and no answer is awaited.
+    auth: bool = False
 
 
 @schema("HubAskedQuestion")
@@ -201,7 +203,11 @@ class AskedQuestion:
     text: str
     asked_at: datetime
     schema: Any = None
+    #: Whether the requester signs in elsewhere, and no answer is awaited.
+    auth: bool = False
     answer: Any = None
+    #: Members of the answer that the requester's protocol does not define.
+    answer_meta: Any = None
     answered_at: datetime | None = None
 
 
@@ -542,6 +548,20 @@ class Trace:
     evidence: list[Evidence]
 
 
+@schema("HubMessageView")
+@dataclass(frozen=True)
+class WorkMessage:
+    """What the requester of a job sent after its request."""
+
+    kind: str
+    job_id: str
+    epoch: int
+    message: int
+    input: Any = None
+    text: str | None = None
+    meta: Any = None
+
+
 @schema("HubWorkView")
 @dataclass(frozen=True)
 class WorkItem:
@@ -559,7 +579,11 @@ class WorkItem:
     lease_until: datetime
     opened_at: datetime
     questions: list[AskedQuestion] = field(default_factory=list)
-    messages: list[Any] = field(default_factory=list)
+    messages: list[WorkMessage] = field(default_factory=list)
+    #: Members of the request that the requester's protocol does not define.
+    meta: Any = None
+    #: Whether the requester wants to be told that the work has started.
+    followed: bool = False
 
 
 @schema("HubAnswerView")
@@ -571,8 +595,10 @@ class WorkAnswer:
     job_id: str
     epoch: int
     question: int
+    lease_until: datetime | None
     input: Any = None
     text: str | None = None
+    meta: Any = None
 
 
 @schema("HubWorkResponse")
@@ -585,6 +611,7 @@ class Work:
     more: bool
     now: datetime
     answers: list[WorkAnswer] = field(default_factory=list)
+    messages: list[WorkMessage] = field(default_factory=list)
 
 
 @schema("HubReportResponse")
@@ -594,8 +621,9 @@ class Reported:
 
     id: str
     state: JobState
-    number: int
     lease_until: datetime | None
+    #: Its number among the reports of the job; a sign of life has none.
+    number: int | None = None
 
 
 @schema("HubAskResponse")
@@ -737,6 +765,7 @@ class AskBody(_Ask, total=False):
 
     epoch: int | None
     schema: dict[str, Any] | None
+    auth: bool | None
 
 
 @schema("HubProgressBody")

@@ -70,6 +70,16 @@ class _AnyJob:
         return self._run.deadline
 
     @property
+    def meta(self) -> Any:
+        """Members of the request that the requester's protocol does not define."""
+        return self._run.meta
+
+    @property
+    def messages(self) -> list[Answer]:
+        """What the requester has sent after the request, apart from answers."""
+        return list(self._run.messages)
+
+    @property
     def is_repeat(self) -> bool:
         """Whether an earlier run of this handler was interrupted."""
         return self._run.is_repeat
@@ -123,6 +133,18 @@ class Job(_AnyJob):
         """
         return self._wait_for(self._run.ask(text, schema))
 
+    def ask_to_sign_in(self, text: str) -> None:
+        """Ask the requester to sign in elsewhere, as the text says.
+
+        There is no answer: the handler finds out by itself, and its next report says that it goes on.
+        The time limit rests until then.
+        """
+        self._wait_for(self._run.ask_to_sign_in(text))
+
+    def next_message(self, timeout: float | None = None) -> Answer | None:
+        """Wait for the next message that this did not return yet; ``None`` after ``timeout`` seconds."""
+        return self._wait_for(self._run.next_message(timeout))
+
     def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         guarded = self._run.unless_cancelled(work)
         return asyncio.run_coroutine_threadsafe(guarded, self._run.loop).result()
@@ -154,3 +176,15 @@ class AsyncJob(_AnyJob):
         given. So what stands before it must be safe to repeat.
         """
         return await self._run.ask(text, schema)
+
+    async def ask_to_sign_in(self, text: str) -> None:
+        """Ask the requester to sign in elsewhere, as the text says.
+
+        There is no answer: the handler finds out by itself, and its next report says that it goes on.
+        The time limit rests until then.
+        """
+        await self._run.ask_to_sign_in(text)
+
+    async def next_message(self, timeout: float | None = None) -> Answer | None:
+        """Wait for the next message that this did not return yet; ``None`` after ``timeout`` seconds."""
+        return await self._run.next_message(timeout)

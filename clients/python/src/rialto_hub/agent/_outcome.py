@@ -72,7 +72,7 @@ def _depth(value: Any) -> int:
     return deepest
 
 
-class HandlerEnd(Exception):  # noqa: N818
+class HandlerEnd(Exception):
     """Raised by a handler to end its job in a certain way."""
 
     kind: OutcomeKind = "failed"
@@ -106,7 +106,7 @@ class InvalidInput(HandlerEnd):
     kind = "invalid_input"
 
 
-class JobCancelled(Exception):  # noqa: N818
+class JobCancelled(Exception):
     """The work is not wanted any more."""
 
 
@@ -143,12 +143,14 @@ class Result:
 
 @dataclass(frozen=True)
 class Answer:
-    """The requester's answer to a question."""
+    """What the requester sent: the answer to a question, or a later message."""
 
-    #: The answer as an object; ``{"text": …}`` if it is only a text.
+    #: The content as an object; ``{"text": …}`` if it is only a text.
     input: dict[str, Any]
-    #: The answer, if it is only a text.
+    #: The content, if it is only a text.
     text: str | None
+    #: Members that the requester's protocol does not define.
+    meta: Any = None
 
     def __str__(self) -> str:
         return self.text if self.text is not None else _json.write(self.input)

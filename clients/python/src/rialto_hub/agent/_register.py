@@ -49,8 +49,8 @@ class Registrar:
     @staticmethod
     def hub_for(url: str) -> AsyncHub:
         """Return the hub as a registrar wants it."""
-        # A key is never taken from the environment here: each call names its own.
-        return AsyncHub.without_key(url, RetryPolicy(max_attempts=1))
+        # Each call names its own key.
+        return AsyncHub(url, key="", retry=RetryPolicy(max_attempts=1))
 
     async def register(self) -> RegisteredAgent:
         """Register or update the registration, and save the key.

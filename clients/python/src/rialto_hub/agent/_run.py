@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import inspect
 import time
@@ -17,7 +16,7 @@ from .._async_hub import AsyncHub
 from .._errors import HubError, RialtoError
 from .._hub import Hub
 from .._time import utc_now
-from .._wire import AskedQuestion, JobView, Reported, WorkAnswer, WorkItem
+from .._wire import AskedQuestion, Reported, WorkAnswer, WorkItem, WorkMessage
 from ._convert import to_json
 from ._events import log
 from ._job import AsyncJob, Job
@@ -100,8 +99,17 @@ class JobRun:
         self._parts = 0
         self._questions: list[AskedQuestion] = sorted(item.questions, key=lambda one: one.number)
         self._asked = 0
-        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+        # The answers that came or are waited for, by the number of their question.
+        self._answers: dict[int, asyncio.Future[Answer]] = {}
+        self._is_asking = False
+        self._signs_in = False
+        self.messages: list[Answer] = []
+        self._newest_message = 0
+        self._read_messages = 0
+        self._message_came = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
+        for message in item.messages:
+            self._add_message(message)
 
     @property
     def hubs(self) -> Hubs:
@@ -111,8 +119,13 @@ class JobRun:
     @property
     def input(self) -> dict[str, Any]:
         """The input, with numbers as the user wants them."""
-        value: dict[str, Any] = self.item.input
-        return value if self._settings.exact else _json.with_floats(value)
+        value: dict[str, Any] = self._plain(self.item.input)
+        return value
+
+    @property
+    def meta(self) -> Any:
+        """Members of the request that the requester's protocol does not define."""
+        return self._plain(self.item.meta)
 
     @property
     def deadline(self) -> datetime:
@@ -131,7 +144,7 @@ class JobRun:
         if self.cancel_reason is None:
             self.cancel_reason = reason
             self._cancelled.set()
-            for waiter in self._waiting.values():
+            for waiter in self._answers.values():
                 if not waiter.done():
                     waiter.set_exception(JobCancelled(reason))
 
@@ -284,28 +297,29 @@ class JobRun:
 
     async def _give_signs_of_life(self) -> None:
         """Keep the lease while the handler runs."""
+        is_due = self.item.followed
         while True:
-            left = (self.deadline - utc_now()).total_seconds()
-            await asyncio.sleep(max(left / 2, _SIGN_INTERVAL_MIN))
-            if self._waiting:
-                # The lease rests while a question is open.
+            # A requester that follows the job is told that the work has started.
+            if not is_due:
+                left = (self.deadline - utc_now()).total_seconds()
+                await asyncio.sleep(max(left / 2, _SIGN_INTERVAL_MIN))
+            is_due = False
+            # The lease rests while the requester has to act, and a sign would say that it has.
+            if self._is_asking or self._signs_in:
                 continue
-            before = self._lease_until
             try:
                 await self._report(
                     _flows.report_progress(self.item.id, self.item.epoch, None, None, _key())
                 )
-            except (RialtoError, JobCancelled):
-                return
-            if self._lease_until <= before:
-                # The deadline of the job is reached, and no lease goes beyond it.
+            except RialtoError:
+                # The assignment is lost; the next list of work says so.
                 return
 
     # What the handler reports.
 
     async def progress(self, fraction: float | None, text: str | None) -> None:
         """Report progress in the background."""
-        self._check_wanted()
+        await self._go_on()
         if fraction is not None and not 0 <= fraction <= 1:
             raise Fail(f"the fraction {fraction} is not between 0 and 1")
         if fraction is None and text is None:
@@ -343,7 +357,7 @@ class JobRun:
 
     async def part(self, artifact: Mapping[str, Any], *, append: bool) -> None:
         """Hand over a part of the result."""
-        self._check_wanted()
+        await self._go_on()
         try:
             content = to_json(artifact)
         except (TypeError, ValueError) as error:
@@ -359,71 +373,120 @@ class JobRun:
 
     async def ask(self, text: str, schema: Mapping[str, Any] | None) -> Answer:
         """Ask the requester and wait for the answer; a question that was asked is not asked again."""
-        self._check_wanted()
+        count, earlier = await self._begin_question(text, auth=False)
+        self._pause_limit()
+        self._is_asking = True
+        try:
+            if earlier is None:
+                number = await self._ask_hub(text, schema, count, auth=False)
+                answer = await self._wait_for_answer(number)
+            elif isinstance(earlier.answer, dict):
+                answer = self._answer_of(earlier.answer, earlier.answer_meta)
+            else:
+                answer = await self._wait_for_answer(earlier.number)
+        finally:
+            self._is_asking = False
+            self._resume_limit()
+        await self._resume(count)
+        return answer
+
+    async def ask_to_sign_in(self, text: str) -> None:
+        """Ask the requester to sign in elsewhere."""
+        count, earlier = await self._begin_question(text, auth=True)
+        if earlier is None:
+            await self._ask_hub(text, None, count, auth=True)
+        self._pause_limit()
+        self._signs_in = True
+
+    async def _begin_question(self, text: str, *, auth: bool) -> tuple[int, AskedQuestion | None]:
+        """Count a question, and find it among those that an earlier run asked."""
+        await self._go_on()
         self._asked += 1
         count = self._asked
-        earlier = self._questions[count - 1] if count <= len(self._questions) else None
-        if earlier is not None and earlier.text == text:
-            number, given = earlier.number, earlier.answer
-        else:
-            number, given = None, None
         entry = self._settings.journal.find(self.assignment)
         if entry is None or entry.asked < count:
             await self._settings.journal.ask(self.assignment, count)
-        self._pause_limit()
-        try:
-            if number is None:
-                number = await self._ask_hub(text, schema, count)
-            answer = self._answer_of(given) if isinstance(given, dict) else None
-            if answer is None:
-                answer = await self._wait_for_answer(number)
-        finally:
-            self._resume_limit()
+        earlier = self._questions[count - 1] if count <= len(self._questions) else None
+        is_same = earlier is not None and (earlier.text, earlier.auth) == (text, auth)
+        return count, earlier if is_same else None
+
+    async def _resume(self, count: int) -> None:
+        entry = self._settings.journal.find(self.assignment)
         if entry is None or entry.resumed < count:
             await self._settings.journal.resume(self.assignment, count)
-        return answer
 
-    async def _ask_hub(self, text: str, schema: Mapping[str, Any] | None, count: int) -> int:
+    async def _go_on(self) -> None:
+        """The handler goes on, also if it waited for a sign-in."""
+        self._check_wanted()
+        if self._signs_in:
+            self._signs_in = False
+            self._resume_limit()
+            await self._resume(self._asked)
+
+    async def _ask_hub(
+        self, text: str, schema: Mapping[str, Any] | None, count: int, *, auth: bool
+    ) -> int:
         async with self._report_lock:
             await self._flush()
             asked = await self._once(
                 f"ask/{count}",
-                lambda key: _flows.ask(self.item.id, text, self.item.epoch, schema, key),
+                lambda key: _flows.ask(self.item.id, text, self.item.epoch, schema, auth, key),
             )
         if asked.question is None:
-            # The job has ended or gone to another worker, because nobody can answer.
+            # The requester has no way to answer: the job has ended, or another worker has it.
             self.cancel("cancelled")
             raise JobCancelled("cancelled")
         return asked.question.number
 
     async def _wait_for_answer(self, number: int) -> Answer:
-        waiter = self._waiting.setdefault(number, self.loop.create_future())
+        waiter = self._answers.setdefault(number, self.loop.create_future())
         self._check_wanted()
         try:
             return await waiter
         finally:
-            self._waiting.pop(number, None)
+            self._answers.pop(number, None)
 
     def answered(self, answer: WorkAnswer) -> None:
         """Take an answer that the hub listed."""
         given = {"text": answer.text} if answer.text is not None else answer.input
-        waiter = self._waiting.setdefault(answer.question, self.loop.create_future())
+        waiter = self._answers.setdefault(answer.question, self.loop.create_future())
         if not waiter.done():
-            waiter.set_result(self._answer_of(given))
-        # The lease begins anew.
-        self._spawn(self._refresh_lease())
+            waiter.set_result(self._answer_of(given, answer.meta))
+        if answer.lease_until is not None:
+            self._lease_until = answer.lease_until
 
-    def _answer_of(self, given: dict[str, Any]) -> Answer:
+    async def message(self, message: WorkMessage) -> None:
+        """Take a message that the hub listed."""
+        async with self._message_came:
+            self._add_message(message)
+            self._message_came.notify_all()
+
+    def _add_message(self, message: WorkMessage) -> None:
+        if message.message > self._newest_message:
+            self._newest_message = message.message
+            given = {"text": message.text} if message.text is not None else message.input
+            self.messages.append(self._answer_of(given, message.meta))
+
+    async def next_message(self, timeout: float | None) -> Answer | None:
+        """Wait for the next message that was not returned yet."""
+        self._check_wanted()
+        async with self._message_came:
+            waiting = self._message_came.wait_for(lambda: len(self.messages) > self._read_messages)
+            try:
+                await asyncio.wait_for(waiting, timeout)
+            except (asyncio.TimeoutError, TimeoutError):
+                return None
+        self._read_messages += 1
+        return self.messages[self._read_messages - 1]
+
+    def _answer_of(self, given: dict[str, Any], meta: Any) -> Answer:
         text = given.get("text")
         is_text = len(given) == 1 and isinstance(text, str)
-        value = given if self._settings.exact else _json.with_floats(given)
-        return Answer(value, text if is_text else None)
+        return Answer(self._plain(given), text if is_text else None, self._plain(meta))
 
-    async def _refresh_lease(self) -> None:
-        with contextlib.suppress(RialtoError):
-            job: JobView = await self._settings.hubs.async_hub.job(self.item.id)
-            if job.lease_until is not None:
-                self._lease_until = job.lease_until
+    def _plain(self, value: Any) -> Any:
+        """Return JSON with numbers as the user wants them."""
+        return value if self._settings.exact else _json.with_floats(value)
 
     async def _once(self, place: str, flow: Callable[[str], _flows.Flow[T]]) -> T:
         """Make a call that has one effect, also if an earlier run of this handler made it."""

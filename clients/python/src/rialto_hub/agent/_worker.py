@@ -15,7 +15,16 @@ from .._errors import HubError, RialtoError
 from .._hub import Hub
 from .._retry import RetryPolicy, worker_delay
 from .._time import utc_now
-from .._wire import Availability, FailureCause, Notice, ResultReceipt, Work, WorkItem
+from .._wire import (
+    Availability,
+    FailureCause,
+    Notice,
+    ResultReceipt,
+    Work,
+    WorkAnswer,
+    WorkItem,
+    WorkMessage,
+)
 from ._events import AgentEvent, Reporter, log
 from ._journal import AssignmentRef, Journal, digest_of
 from ._messages import MessageHandler
@@ -111,6 +120,10 @@ class _Assigned:
     is_finished: bool = False
     #: The number of the newest question whose answer is known.
     newest_answer: int = 0
+    #: The number of the newest message of the requester that is known.
+    newest_message: int = 0
+    #: Answers and messages that came before the handler began.
+    early: list[WorkAnswer | WorkMessage] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
 
 
@@ -227,7 +240,7 @@ class Worker:
             hub, retry = self._hubs.polling_hub()
             began = time.monotonic()
             known = [
-                f"{at.job}.{at.epoch}.{assigned.newest_answer}"
+                f"{at.job}.{at.epoch}.{assigned.newest_answer}.{assigned.newest_message}"
                 for at, assigned in list(self._assigned.items())[:_KNOWN_MAX]
             ]
             room = max(0, min(_KNOWN_MAX - len(self._assigned), _LISTED_MAX))
@@ -235,7 +248,7 @@ class Worker:
             is_immediate = time.monotonic() - began < _IDLE_PAUSE
             if retry.failures:
                 self._reporter.emit(AgentEvent("recovered"))
-            self._take(work)
+            await self._take(work)
 
     def _recover(self) -> None:
         """Report the outcomes that an earlier run of this program may not have reported."""
@@ -246,7 +259,7 @@ class Worker:
                 assigned.is_finished = True
                 self._spawn(assigned, self._report(assignment, entry.outcome, entry.took_ms))
 
-    def _take(self, work: Work) -> None:
+    async def _take(self, work: Work) -> None:
         """Apply the hub's list."""
         self._settings.clock_ahead = utc_now() - work.now
         gone = set(work.gone)
@@ -257,8 +270,13 @@ class Worker:
             if assigned is not None and answer.question > assigned.newest_answer:
                 assigned.newest_answer = answer.question
                 self._is_changed = True
-                if assigned.run is not None:
-                    assigned.run.answered(answer)
+                await _tell(assigned, answer)
+        for message in work.messages:
+            assigned = self._assigned.get(AssignmentRef(message.job_id, message.epoch))
+            if assigned is not None and message.message > assigned.newest_message:
+                assigned.newest_message = message.message
+                self._is_changed = True
+                await _tell(assigned, message)
         self._close_orphans(work)
         for item in work.jobs:
             assignment = AssignmentRef(item.id, item.epoch)
@@ -267,6 +285,8 @@ class Worker:
                 assigned = self._add(assignment)
                 answered = [one.number for one in item.questions if one.answer is not None]
                 assigned.newest_answer = max(answered, default=0)
+                messages = [one.message for one in item.messages]
+                assigned.newest_message = max(messages, default=0)
                 self._spawn(assigned, self._do(item, assigned))
 
     def _add(self, assignment: AssignmentRef) -> _Assigned:
@@ -353,6 +373,8 @@ class Worker:
             self._capacity.release()
             raise
         assigned.run = run
+        for sent in assigned.early:
+            await _tell(assigned, sent)
         try:
             return await run.execute(arguments, self._capacity.release)
         finally:
@@ -521,6 +543,16 @@ class Worker:
         self._journal.close_entry(assignment)
 
 
+async def _tell(assigned: _Assigned, sent: WorkAnswer | WorkMessage) -> None:
+    """Hand what the requester sent to the handler, or keep it until there is one."""
+    if assigned.run is None:
+        assigned.early.append(sent)
+    elif isinstance(sent, WorkAnswer):
+        assigned.run.answered(sent)
+    else:
+        await assigned.run.message(sent)
+
+
 async def report(
     hub: AsyncHub, assignment: AssignmentRef, outcome: Outcome, took_ms: int
 ) -> ResultReceipt | None:
@@ -532,8 +564,7 @@ async def report(
     if outcome.kind == "done":
         output = _json.read(outcome.text)
         return await hub.submit_result(job, output=output, took_ms=took_ms, epoch=epoch)
-    # Neither an invalid input nor a refusal is a failure of the worker.
-    cause: FailureCause = "execution" if outcome.kind == "failed" else "invalid_input"
+    cause: FailureCause = "execution" if outcome.kind == "failed" else outcome.kind
     return await hub.submit_result(
         job, message=outcome.text, cause=cause, took_ms=took_ms, epoch=epoch
     )
