@@ -14,7 +14,7 @@ import pytest
 from rialto_hub import Hub, KeyFile, UsageError
 from rialto_hub._context import DEFAULT_HUB, find_caller, hub_slug, normalize_url
 
-from .kit import BINARY, HubProcess, Server, Answer, clean_environment, variables
+from .kit import BINARY, Answer, HubProcess, Server, clean_environment, variables
 
 
 def rialto(home: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -157,12 +157,11 @@ def test_a_hub_that_was_reset_gets_the_caller_again(tmp_path: Path, home: Path) 
 
 
 def test_a_revoked_key_is_not_replaced(hub_process: HubProcess, home: Path) -> None:
-    with variables(RIALTO_HUB=hub_process.url):
-        with Hub() as hub:
+    with variables(RIALTO_HUB=hub_process.url), Hub() as hub:
+        hub.open_job("count_words", {"text": "a"}, budget="0.10")
+        hub.revoke_keys()
+        with pytest.raises(Exception, match="missing or invalid key"):
             hub.open_job("count_words", {"text": "a"}, budget="0.10")
-            hub.revoke_keys()
-            with pytest.raises(Exception, match="missing or invalid key"):
-                hub.open_job("count_words", {"text": "a"}, budget="0.10")
     directory = home / "contexts" / hub_slug(hub_process.url)
     assert list(directory.glob("me-until-*")) == []
 
@@ -178,9 +177,8 @@ def test_a_key_that_could_not_be_saved_is_not_asked_for(tmp_path: Path) -> None:
             pytest.raises(UsageError, match="no home directory"),
         ):
             hub.open_job("a", budget=0)
-        with variables(RIALTO_HOME="/proc/none"), Hub(server.url) as hub:
-            with pytest.raises(UsageError):
-                hub.open_job("a", budget=0)
+        with variables(RIALTO_HOME="/proc/none"), Hub(server.url) as hub, pytest.raises(UsageError):
+            hub.open_job("a", budget=0)
         assert server.heard == []
 
 

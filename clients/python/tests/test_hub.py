@@ -220,8 +220,8 @@ def test_lists_are_read_page_by_page(hub_process: HubProcess, boss: Hub) -> None
         assert [job.id for job in boss.jobs(state="ended")] == ids[::-1]
         assert [job.id for job in boss.jobs(state="ended", limit=2)] == ids[:2:-1]
         assert list(boss.jobs()) == []
-        request = [page for page in _pages(boss, "/v1/ledger?limit=2")]
-        assert sum(map(len, request)) == len(list(boss.ledger()))
+        pages = _pages(boss, "/v1/ledger?limit=2")
+        assert sum(map(len, pages)) == len(list(boss.ledger()))
 
 
 def _pages(hub: Hub, path: str) -> list[Any]:
@@ -287,7 +287,7 @@ def test_numbers_keep_their_digits_where_that_is_wanted(hub_process: HubProcess)
     agent = Agent(name, hub=hub_process.url, exact_numbers=True)
 
     @agent.skill(f"echo-{name}", price=0)
-    def echo(input: dict[str, Any]) -> dict[str, Any]:  # noqa: A002
+    def echo(input: dict[str, Any]) -> dict[str, Any]:
         return input
 
     number = {"a": Decimal("1.10"), "b": 10**30, "c": [Decimal("1E+30")]}

@@ -73,7 +73,7 @@ def load(hint: Any, value: Any, *, exact: bool = False) -> Any:
         (dict[str, float], {"a": 1}, {"a": 1.0}),
         (tuple[int, str], [1, "a"], (1, "a")),
         (tuple[int, ...], [1, 2, 3], (1, 2, 3)),
-        (Optional[int], None, None),
+        (Optional[int], None, None),  # noqa: UP045
         (int | None, 5, 5),
         (int | str, "a", "a"),
         (list[int] | dict[str, int], {"a": 1}, {"a": 1}),
@@ -239,7 +239,7 @@ def test_one_object_is_the_whole_input() -> None:
     other = Agent("b")
 
     @other.skill(price=0)
-    def anything(input: dict[str, Any]) -> Any:  # noqa: A002
+    def anything(input: dict[str, Any]) -> Any:
         return input
 
     assert skill_of(other).load({"a": [1]}) == {"input": {"a": [1]}}

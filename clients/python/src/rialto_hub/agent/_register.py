@@ -92,7 +92,9 @@ class Registrar:
             return registered, owner
         # A hub with new data never knew the agent. A key without a known agent could be anyone's.
         if listed is None and agent_id is not None:
-            return await self._send(owner, agent_id, None), owner
+            fresh = await self._send(owner, agent_id, None)
+            if fresh.api_key is not None:
+                return fresh, owner
         raise HubError(
             "the hub knows the agent but refuses its key",
             code="unauthorized",
@@ -104,9 +106,13 @@ class Registrar:
         outside = self.state.outside_key
         if outside is None:
             return self.state.load_key()
-        request = Request("GET", "/v1/me", Me, key=outside)
-        me: Me = await self.hub.run_flow(_flows.send(request))
-        return KeyFile(outside, agent_id=me.agent.names.get("registry"))
+        agent_id = self.state.saved_id()
+        if agent_id is None:
+            # An agent that is not registered now cannot ask who it is, so this is kept.
+            request = Request("GET", "/v1/me", Me, key=outside)
+            me: Me = await self.hub.run_flow(_flows.send(request))
+            agent_id = me.agent.names.get("registry")
+        return KeyFile(outside, agent_id=agent_id)
 
     async def _owner_of(self, agent_id: str) -> str | None:
         try:
@@ -153,6 +159,7 @@ class Registrar:
             before = KeyFile(registered.api_key)
         keys = replace(before, agent_id=registered.agent_id, hub=self.hub.url)
         self.state.save_key(keys)
+        self.state.save_id(registered.agent_id)
         self.state.save_owner(owner)
         return RegisteredAgent(registered.agent_id, registered.api_key, owner)
 

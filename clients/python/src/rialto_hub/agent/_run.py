@@ -144,9 +144,6 @@ class JobRun:
         if self.cancel_reason is None:
             self.cancel_reason = reason
             self._cancelled.set()
-            for waiter in self._answers.values():
-                if not waiter.done():
-                    waiter.set_exception(JobCancelled(reason))
 
     async def unless_cancelled(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for what a thread wants, but not longer than it is wanted."""
@@ -198,20 +195,17 @@ class JobRun:
             handler.cancel()
 
     def _outcome_of(self, handler: asyncio.Future[Any]) -> Outcome:
-        late = failed(f"the job exceeded its time limit of {self.skill.timeout:g} s")
-        if not handler.done():
+        if self.cancel_reason is not None or not handler.done():
+            # Whatever it returned then, it may have stopped half-way.
             _ignore(handler)
-            return late
+            return failed(f"the job exceeded its time limit of {self.skill.timeout:g} s")
         if handler.cancelled():
-            own = failed("the handler failed: CancelledError")
-            return own if self.cancel_reason is None else late
+            return failed("the handler failed: CancelledError")
         error = handler.exception()
         if error is None:
             return self.skill.finish(handler.result())
         if isinstance(error, HandlerEnd):
             return error.outcome()
-        if isinstance(error, JobCancelled) and self.cancel_reason is not None:
-            return late
         # The text of an unexpected error may hold what is not for others.
         log.error("job %s: the handler failed", self.item.id, exc_info=error)
         return failed(f"the handler failed: {type(error).__name__}")

@@ -20,6 +20,7 @@ _LOCK = "lock"
 _KEY = "agent.key"
 _ARCHIVED_KEY = "agent-until-"
 _OWNER = "owner"
+_ID = "agent_id"
 _INSTANCE = "instance"
 _JOURNAL = "journal"
 _NAME_MAX = 40
@@ -142,6 +143,15 @@ class StateDir:
                 # One that cannot be read cannot be tried.
                 continue
         return keys
+
+    def saved_id(self) -> str | None:
+        """Return the id of the agent of a key from outside."""
+        return (self._read(self.path / _ID) or "").strip() or None
+
+    def save_id(self, agent_id: str) -> None:
+        """Save the id of the agent of a key from outside."""
+        if self._outside is not None:
+            self._write(self.path / _ID, f"{agent_id}\n")
 
     def saved_owner(self) -> str | None:
         """Return the owner that is paid."""
