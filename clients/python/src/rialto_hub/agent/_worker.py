@@ -231,7 +231,8 @@ class Worker:
         await self._hubs.worker_hub("cannot go online").set_status("online")
         self._reporter.emit(self._started)
         self._recover()
-        is_immediate = False
+        # The first answer comes at once: it tells what an earlier run of this program still has.
+        wait, is_immediate = 0, False
         while True:
             # An answer that came at once and changed nothing would come again.
             if is_immediate and not self._is_changed:
@@ -244,8 +245,9 @@ class Worker:
                 for at, assigned in list(self._assigned.items())[:_KNOWN_MAX]
             ]
             room = max(0, min(_KNOWN_MAX - len(self._assigned), _LISTED_MAX))
-            work = await hub.work(wait=_POLL_WAIT, limit=room, known=known, instance=self._instance)
-            is_immediate = time.monotonic() - began < _IDLE_PAUSE
+            work = await hub.work(wait=wait, limit=room, known=known, instance=self._instance)
+            is_immediate = wait > 0 and time.monotonic() - began < _IDLE_PAUSE
+            wait = _POLL_WAIT
             if retry.failures:
                 self._reporter.emit(AgentEvent("recovered"))
             await self._take(work)
