@@ -9,6 +9,7 @@ mod canary;
 mod clara;
 mod cli;
 mod cli_jobs;
+mod clients;
 #[cfg(target_os = "linux")]
 mod cluster;
 mod crash;

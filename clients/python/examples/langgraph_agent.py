@@ -12,7 +12,7 @@ from langgraph.graph import END, START, StateGraph
 from rialto_hub import Agent, AsyncJob
 
 
-class Text(TypedDict, total=False):
+class Text(TypedDict):
     """What the nodes of the graph work on."""
 
     topic: str
@@ -25,11 +25,11 @@ def build_graph() -> Any:
     """Build a graph that makes an outline and then writes."""
     model = FakeListChatModel(responses=["1. a bridge 2. a river", "The bridge crosses the river."])
 
-    async def outline(state: Text) -> Text:
+    async def outline(state: Text) -> dict[str, str]:
         answer = await model.ainvoke(f"Outline: {state['topic']}")
         return {"outline": str(answer.content)}
 
-    async def write(state: Text) -> Text:
+    async def write(state: Text) -> dict[str, str]:
         answer = await model.ainvoke(f"Write, {state['tone']}: {state['outline']}")
         return {"text": str(answer.content)}
 
@@ -49,7 +49,7 @@ agent = Agent("writer")
 async def article(job: AsyncJob, topic: str) -> dict[str, str]:
     """Writes a short article; asks for the tone."""
     tone = await job.ask("Which tone: plain or lively?")
-    state: Text = {"topic": topic, "tone": str(tone)}
+    state = {"topic": topic, "tone": str(tone)}
     nodes = 0
     # Every node that ends is progress, and what it made is a part of the result.
     async for update in build_graph().astream(state, stream_mode="updates"):

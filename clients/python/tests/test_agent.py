@@ -440,7 +440,7 @@ def test_a_requester_that_follows_its_job_signs_in_and_sends_messages(
         job.ask_to_sign_in("sign in at https://example.org")
         assert job.next_message(timeout=0.05) is None
         assert signed_in.wait(30)
-        job.progress(0.5, "signed in")
+        job.go_on()
         first = job.next_message()
         assert first is not None
         return {"message": first.text, "all": [one.text for one in job.messages]}
@@ -599,7 +599,9 @@ def test_an_output_that_the_hub_does_not_take_is_a_failure(bench: Bench) -> None
         assert bench.hire("many").state == "failed"
 
 
-def test_prices_and_schemas_are_registered(bench: Bench) -> None:
+def test_prices_schemas_and_media_types_are_registered(hub_process: HubProcess, boss: Hub) -> None:
+    bench = Bench(hub_process, boss, accepts=["text/*", "image/png"])
+
     @bench.skill("typed", price="1.25", about="Adds.")
     def typed(terms: list[int], scale: float = 1.0) -> dict[str, float]:
         return {"sum": sum(terms) * scale}
@@ -611,3 +613,5 @@ def test_prices_and_schemas_are_registered(bench: Bench) -> None:
         entry = bench.boss.call("GET", f"/registry/agents/{agent.names['registry']}")
         (registered,) = entry["skills"]
         assert registered["input_schema"] == {"terms": "array"}
+        card = bench.boss.call("GET", f"/a2a/agents/{agent.names['a2a']}")
+        assert card["defaultInputModes"] == ["text/*", "image/png"]

@@ -1,11 +1,12 @@
 //! From an empty folder to a paid job: every command as `rialto dev` prints it, and the tests that
 //! `rialto init` generates.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use super::kit::Place;
-use crate::kit::{Lines, output};
+use crate::kit::{Lines, output, python_packages};
 
 /// Lines of code a new user may have to read or write.
 const LINES_MAX: usize = 12;
@@ -117,10 +118,21 @@ fn nothing_is_written_over() {
 
 /// Generates an agent, prepares it, and runs its own test against a dev hub.
 fn own_test_passes(lang: &str, prepare: impl Fn(&Path), test: &str) {
+    own_test_passes_with(lang, &[], prepare, test);
+}
+
+/// The same with these variables.
+fn own_test_passes_with(
+    lang: &str,
+    variables: &[(&str, OsString)],
+    prepare: impl Fn(&Path),
+    test: &str,
+) {
     let place = empty_folder();
     let dev = Dev::start(&place);
     let run = |line: &str| {
-        let output = output(&mut shell(&place, line, Some(&dev.url))).expect("it runs");
+        let mut command = shell(&place, line, Some(&dev.url));
+        let output = output(command.envs(variables.iter().cloned())).expect("it runs");
         assert!(output.status.success(), "{line}: {}", ran(&output));
         ran(&output)
     };
@@ -130,7 +142,8 @@ fn own_test_passes(lang: &str, prepare: impl Fn(&Path), test: &str) {
     assert_eq!(printed.last(), Some(&test));
     for line in &printed {
         // Commands that run until they are stopped are part of the test itself.
-        if !line.starts_with("rialto ") && !line.starts_with("npm install") {
+        let is_skipped = ["rialto ", "npm install", "pip install", "python3 agent.py"];
+        if !is_skipped.iter().any(|start| line.starts_with(start)) {
             run(line);
         }
     }
@@ -138,7 +151,15 @@ fn own_test_passes(lang: &str, prepare: impl Fn(&Path), test: &str) {
 
 #[test]
 fn the_python_agent_passes_its_own_test() {
-    own_test_passes("python", |_| {}, "python3 test_agent.py");
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/python");
+    let packages = [package.join("src"), python_packages(&package.join("tests"))];
+    let path = std::env::join_paths(packages).expect("paths");
+    own_test_passes_with("python", &[("PYTHONPATH", path)], |_| {}, "python3 test_agent.py");
+}
+
+#[test]
+fn the_plain_python_agent_passes_its_own_test() {
+    own_test_passes("python --plain", |_| {}, "python3 test_agent.py");
 }
 
 #[test]

@@ -359,16 +359,20 @@ class AsyncHub:
         *,
         agent_id: str | None = None,
         endpoint: str | None = None,
+        accepts: Sequence[str] = (),
         as_new: bool = False,
     ) -> Registration:
         """Update the caller's registration, or register a new agent if there is no key.
 
-        ``as_new`` registers a new agent in any case. Its key is in the answer, and nowhere else.
+        ``accepts`` are the media types that it takes, which protocols that have them show. ``as_new``
+        registers a new agent in any case. Its key is in the answer, and nowhere else.
         """
         if as_new:
-            flow = _flows.register(name, owner, skills, agent_id, endpoint, None)
+            flow = _flows.register(name, owner, skills, agent_id, endpoint, accepts, None)
         else:
-            flow = _flows.register_caller(self._caller, name, owner, skills, agent_id, endpoint)
+            flow = _flows.register_caller(
+                self._caller, name, owner, skills, agent_id, endpoint, accepts
+            )
         return await self.run_flow(flow)
 
     # Jobs, as their worker.

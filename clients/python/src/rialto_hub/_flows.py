@@ -22,7 +22,7 @@ from ._errors import HubError, Unreadable, UsageError
 from ._keys import KeyFile
 from ._money import DECIMALS, Amount, parse_amount
 from ._time import parse_deadline, utc_now
-from ._transport import Request, path_of, with_query
+from ._transport import ANY_JSON, Request, path_of, with_query
 from ._wire import (
     ASKING,
     AcceptBody,
@@ -475,6 +475,7 @@ def register(
     skills: Sequence[SkillBody],
     agent_id: str | None,
     endpoint: str | None,
+    accepts: Sequence[str],
     key: str | None,
 ) -> Flow[Registration]:
     """Register an agent or, with its key, update its registration."""
@@ -484,6 +485,7 @@ def register(
         owner_id=owner,
         skills=list(skills),
         api_endpoint=endpoint,
+        input_modes=list(accepts) or None,
         version="0.1",
     )
     # A new agent's key is shown once, so a repeat would be another agent.
@@ -508,6 +510,7 @@ def register_caller(
     skills: Sequence[SkillBody],
     agent_id: str | None,
     endpoint: str | None,
+    accepts: Sequence[str],
 ) -> Flow[Registration]:
     """Update the caller's registration, or register a new agent if there is no key."""
     if caller.keys is not None and agent_id is None:
@@ -515,7 +518,7 @@ def register_caller(
     if caller.keys is not None and agent_id is None:
         found: Me = yield from send(_get(path_of("me"), Me))
         agent_id = found.agent.names.get("registry")
-    return (yield from register(name, owner, skills, agent_id, endpoint, caller.key))
+    return (yield from register(name, owner, skills, agent_id, endpoint, accepts, caller.key))
 
 
 def register_requester(caller: Caller) -> Flow[None]:
@@ -526,7 +529,7 @@ def register_requester(caller: Caller) -> Flow[None]:
     caller.context.prepare()
     name = _login_name()
     owner = f"{name}-{secrets.token_hex(4)}"
-    new = yield from register(name, owner, (), None, None, None)
+    new = yield from register(name, owner, (), None, None, (), None)
     if new.api_key is None:
         raise Unreadable("api_key is missing")
     # Two programs that begin at once belong to one user: the key that was saved first is used.
@@ -651,7 +654,8 @@ def submit_result(
 def decline(job: JobRef, epoch: int | None, reason: str | None) -> Flow[Declined]:
     """Decline a job."""
     body: DeclineBody = _given(epoch=epoch, reason=reason)
-    return send(_post(path_of("jobs", job_id(job), "decline"), body, Declined))
+    path = path_of("jobs", job_id(job), "decline")
+    return send(_post(path, body, Declined, key=new_key()))
 
 
 def make_offer(job: JobRef, price: Amount, valid_for: str | None) -> Flow[Offer]:
@@ -670,7 +674,7 @@ def call(method: str, path: str, body: Any, idempotency_key: str | None) -> Flow
         Request(
             method,
             path,
-            Any,
+            ANY_JSON,
             body,
             idempotency_key=idempotency_key or (new_key() if is_post else None),
             is_repeatable=is_read or is_post or idempotency_key is not None,

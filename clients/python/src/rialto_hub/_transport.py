@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 from urllib.parse import quote
 
 import httpx
@@ -28,6 +28,10 @@ ANSWER_MAX = 64 << 20
 _REFUSAL_MAX = 64 << 10
 _HEADERS = {"accept-encoding": "identity", "user-agent": "rialto-hub-python"}
 _RETRY_AFTER_DIGITS_MAX = 9
+
+
+#: Reads an answer as whatever JSON it is.
+ANY_JSON: type[Any] = cast("type[Any]", Any)
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,10 @@ class JobWatcher:
     def __init__(self, job: JobView) -> None:
         self.job_id = job.id
         self.has_ended = False
-        self._reports = 0
+        # The newest entry of the job's log that was told.
+        self._number = 0
+        # The progress of the first snapshot, which the stream may bring again.
+        self._shown: tuple[float | None, str | None] | None = None
         self._epoch = 0
         self._question = 0
         self._answered: set[int] = set()
@@ -61,12 +64,17 @@ class JobWatcher:
         if notice.kind != "progress":
             return None
         number = notice.number or 0
-        if number <= self._reports:
+        if number <= self._number:
             return []
-        self._reports = number
-        return self._report(
-            number, notice.fraction, notice.text, notice.artifact, append=notice.append
-        )
+        self._number = number
+        shown, self._shown = self._shown, None
+        events = []
+        progress = (notice.fraction, notice.text)
+        if progress not in ((None, None), shown):
+            events.append(self._progress(*progress, number))
+        if notice.artifact is not None:
+            events.append(self._part(number, notice.artifact, append=notice.append))
+        return events
 
     def snapshot(self, job: JobView, *, catch_up: bool) -> list[JobEvent]:
         """Return what a snapshot adds. ``catch_up`` also takes its reports, which no notice brings."""
@@ -78,8 +86,14 @@ class JobWatcher:
             if offer.id not in self._offers:
                 self._offers.add(offer.id)
                 events.append(JobEvent("offered", job.id, job, offer=offer))
-        if catch_up or job.has_ended:
-            events += self._missed_reports(job)
+        for part in job.parts if catch_up or job.has_ended else ():
+            if part.number > self._number:
+                self._number = part.number
+                events.append(self._part(part.number, part.artifact, append=part.append))
+        progress = job.progress if catch_up else None
+        if progress is not None and (progress.fraction, progress.text) != (None, None):
+            self._shown = (progress.fraction, progress.text)
+            events.append(self._progress(progress.fraction, progress.text, None))
         for asked in job.questions:
             if asked.answer is not None and asked.number not in self._answered:
                 self._answered.add(asked.number)
@@ -93,30 +107,8 @@ class JobWatcher:
             events.append(JobEvent("ended", job.id, job))
         return events
 
-    def _missed_reports(self, job: JobView) -> list[JobEvent]:
-        if job.progress is None or job.progress.reports <= self._reports:
-            return []
-        events = [
-            JobEvent("part", job.id, number=part.number, artifact=part.artifact, append=part.append)
-            for part in job.parts
-            if part.number > self._reports
-        ]
-        self._reports = job.progress.reports
-        fraction, text = job.progress.fraction, job.progress.text
-        if fraction is not None or text is not None:
-            number = self._reports
-            report = JobEvent("progress", job.id, number=number, fraction=fraction, text=text)
-            events.append(report)
-        return events
+    def _progress(self, fraction: float | None, text: str | None, number: int | None) -> JobEvent:
+        return JobEvent("progress", self.job_id, number=number, fraction=fraction, text=text)
 
-    def _report(
-        self, number: int, fraction: float | None, text: str | None, artifact: Any, *, append: bool
-    ) -> list[JobEvent]:
-        events = []
-        if fraction is not None or text is not None:
-            report = JobEvent("progress", self.job_id, number=number, fraction=fraction, text=text)
-            events.append(report)
-        if artifact is not None:
-            part = JobEvent("part", self.job_id, number=number, artifact=artifact, append=append)
-            events.append(part)
-        return events
+    def _part(self, number: int, artifact: Any, *, append: bool) -> JobEvent:
+        return JobEvent("part", self.job_id, number=number, artifact=artifact, append=append)

@@ -39,8 +39,7 @@ def verify_webhook(
     keys = [_key(one) for one in ([secret] if isinstance(secret, str) else secret)]
     if not keys:
         raise UsageError("there is no webhook secret", field="secret")
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    values = {name.lower(): value for name, value in pairs}
+    values = {name.lower(): value for name, value in dict(headers).items()}
     delivery_id = values.get("webhook-id", "")
     seconds = values.get("webhook-timestamp", "")
     signatures = values.get("webhook-signature", "")

@@ -51,6 +51,8 @@ Cause: TypeAlias = Literal[
     "nobody_left",
     "no_fair_time",
     "no_answer",
+    "input_misfit",
+    "unknown_fate",
 ]
 NoticeKind: TypeAlias = Literal[
     "assigned",
@@ -861,6 +863,7 @@ class RegisterBody(_Register, total=False):
 
     agent_id: str | None
     api_endpoint: str | None
+    input_modes: list[str] | None
     rotate_key: bool | None
     skills: list[SkillBody] | None
     timestamp_utc: TimeText | None

@@ -90,7 +90,7 @@ fn greeting(url: &str, new_operator_key: Option<&str>) -> String {
         lines.push(format!("  export RIALTO_HUB={url}"));
     }
     lines.extend(
-        ["rialto init agent --lang python", "rialto agent run", init::POST_JOB_EXAMPLE]
+        ["rialto init agent --lang python --plain", "rialto agent run", init::POST_JOB_EXAMPLE]
             .map(|line| format!("  {line}")),
     );
     lines.join("\n")

@@ -32,12 +32,16 @@ enum Verb {
         /// Name of the agent; must be unique among the folders on this machine
         #[arg(long, value_name = "NAME", default_value = "shout", value_parser = agent_name)]
         name: String,
+        /// A program for `rialto agent run`, which needs no package; sh and rust are always that
+        #[arg(long)]
+        plain: bool,
     },
 }
 
 pub fn run(args: &Args) -> Exit {
-    let Verb::Agent { lang, dir, name } = &args.verb;
-    let done = create_agent(*lang, dir, name, args.json);
+    let Verb::Agent { lang, dir, name, plain } = &args.verb;
+    let template = Template { lang: *lang, has_package: lang.has_package() && !plain };
+    let done = create_agent(template, dir, name, args.json);
     done.unwrap_or_else(|cli_error| cli_error.report(args.json))
 }
 
@@ -56,8 +60,8 @@ fn test_name(name: &str) -> CliResult<String> {
     Ok(format!("{}-test-{number:08x}", slug(name)))
 }
 
-fn create_agent(lang: Lang, dir: &Path, name: &str, as_json: bool) -> CliResult {
-    let files = lang.files(name, &test_name(name)?);
+fn create_agent(template: Template, dir: &Path, name: &str, as_json: bool) -> CliResult {
+    let files = template.files(name, &test_name(name)?);
     // All or nothing: part of the files beside existing ones would be useless.
     if let Some(existing) = files.iter().map(|(name, _)| dir.join(name)).find(|path| path.exists())
     {
@@ -71,7 +75,7 @@ fn create_agent(lang: Lang, dir: &Path, name: &str, as_json: bool) -> CliResult 
     let enter =
         (dir != Path::new(".")).then(|| format!("cd {}", quoted(&dir.display().to_string())));
     let next: Vec<String> =
-        enter.into_iter().chain(lang.next_steps().into_iter().map(str::to_owned)).collect();
+        enter.into_iter().chain(template.next_steps().into_iter().map(str::to_owned)).collect();
     Ok(output::print(as_json, json!({"files": names, "next": next}), || {
         format!("created {}\n\nnext:\n  {}", names.join(", "), next.join("\n  "))
     }))
@@ -113,64 +117,96 @@ const AGENT: &str = include_str!("init/agent.toml.txt");
 pub const POST_JOB_EXAMPLE: &str =
     r#"rialto job post --skill shout --input '{"text":"hello"}' --budget 0.10 --wait"#;
 
+/// What is created.
+#[derive(Clone, Copy)]
+struct Template {
+    lang: Lang,
+    /// Whether the program is an agent by itself, with the package of its language.
+    has_package: bool,
+}
+
 impl Lang {
-    /// The files of the template. The agent is called `name`, and the one its test runs `test`.
+    /// Whether there is a package with which a program is an agent by itself.
+    fn has_package(self) -> bool {
+        matches!(self, Self::Python)
+    }
+}
+
+impl Template {
+    /// The files. The agent is called `name`, and the one its test runs `test`.
     fn files(self, name: &str, test: &str) -> Vec<(&'static str, String)> {
-        let own: &[(&'static str, &str)] = match self {
-            Self::Python => &[
-                ("handler.py", include_str!("init/python/handler.py")),
+        // A JSON string is also one of TOML and of Python.
+        let quoted = serde_json::Value::from(name).to_string();
+        let own: &[(&'static str, &str)] = match self.lang {
+            Lang::Python if self.has_package => &[
+                ("agent.py", include_str!("init/python/agent.py")),
                 ("test_agent.py", include_str!("init/python/test_agent.py")),
+                ("requirements.txt", include_str!("init/python/requirements.txt")),
             ],
-            Self::Ts => &[
+            Lang::Python => &[
+                ("handler.py", include_str!("init/plain/python/handler.py")),
+                ("test_agent.py", include_str!("init/plain/python/test_agent.py")),
+            ],
+            Lang::Ts => &[
                 ("handler.ts", include_str!("init/ts/handler.ts")),
                 ("agent.test.ts", include_str!("init/ts/agent.test.ts")),
                 ("package.json", include_str!("init/ts/package.json")),
                 ("tsconfig.json", include_str!("init/ts/tsconfig.json")),
                 (".gitignore", "node_modules/\ndist/\n"),
             ],
-            Self::Sh => &[
+            Lang::Sh => &[
                 ("handler.sh", include_str!("init/sh/handler.sh")),
                 ("test.sh", include_str!("init/sh/test.sh")),
             ],
-            Self::Rust => &[
+            Lang::Rust => &[
                 ("src/main.rs", include_str!("init/rust/main.rs")),
                 ("tests/agent.rs", include_str!("init/rust/agent.rs")),
                 ("Cargo.toml", include_str!("init/rust/Cargo.toml.txt")),
                 (".gitignore", "/target\n"),
             ],
         };
-        // A JSON string is also a TOML string.
-        let quoted = serde_json::Value::from(name).to_string();
-        let agent = AGENT.replace("{exec}", self.exec()).replace("{name}", &quoted);
-        let own = own.iter().map(|(name, text)| (*name, text.replace("shout-test", test)));
-        std::iter::once(("agent.toml", agent)).chain(own).collect()
+        let file = (!self.has_package).then(|| {
+            ("agent.toml", AGENT.replace("{exec}", self.program()).replace("{name}", &quoted))
+        });
+        let own = own.iter().map(|(file, text)| {
+            (
+                *file,
+                text.replace("shout-test", test)
+                    .replace("Agent({name}", &format!("Agent({quoted}")),
+            )
+        });
+        file.into_iter().chain(own).collect()
     }
 
-    fn exec(self) -> &'static str {
-        match self {
-            Self::Python => "python3 handler.py",
-            Self::Ts => "node dist/handler.js",
-            Self::Sh => "sh handler.sh",
-            Self::Rust => "target/debug/shout-agent",
+    /// The command that runs the agent, or its handler.
+    fn program(self) -> &'static str {
+        match self.lang {
+            Lang::Python if self.has_package => "python3 agent.py",
+            Lang::Python => "python3 handler.py",
+            Lang::Ts => "node dist/handler.js",
+            Lang::Sh => "sh handler.sh",
+            Lang::Rust => "target/debug/shout-agent",
         }
     }
 
     /// The next commands to type.
     fn next_steps(self) -> Vec<&'static str> {
-        let build: &[&str] = match self {
-            Self::Python | Self::Sh => &[],
-            Self::Ts => &["npm install", "npm run build"],
-            Self::Rust => &["cargo build"],
+        let build: &[&str] = match self.lang {
+            Lang::Python if self.has_package => &["pip install -r requirements.txt"],
+            Lang::Python | Lang::Sh => &[],
+            Lang::Ts => &["npm install", "npm run build"],
+            Lang::Rust => &["cargo build"],
         };
-        [build, &["rialto agent run", POST_JOB_EXAMPLE], &[self.test()]].concat()
+        let run = if self.has_package { self.program() } else { "rialto agent run" };
+        [build, &[run, POST_JOB_EXAMPLE], &[self.test()]].concat()
     }
 
     fn test(self) -> &'static str {
-        match self {
-            Self::Python => "python3 test_agent.py",
-            Self::Ts => "npm test",
-            Self::Sh => "sh test.sh",
-            Self::Rust => "cargo test",
+        match self.lang {
+            Lang::Python => "python3 test_agent.py",
+            Lang::Ts => "npm test",
+            Lang::Sh => "sh test.sh",
+            Lang::Rust => "cargo test",
         }
     }
 }

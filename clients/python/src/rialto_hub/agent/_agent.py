@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import inspect
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -45,7 +46,8 @@ class Agent:
 
     It registers by itself and keeps its id and key in its directory, so a restarted agent is the same
     agent. Each job is on disk before its handler runs, and its outcome before it is reported, so the
-    program can be killed at any time.
+    program can be killed at any time. ``accepts`` are the media types that it takes as input, such as
+    ``text/*``; without any these are JSON and plain text.
     """
 
     def __init__(
@@ -59,19 +61,19 @@ class Agent:
         context: str | None = None,
         folder: str | Path = ".",
         concurrency: int = CONCURRENCY,
+        accepts: Sequence[str] = (),
         on_event: Callable[[AgentEvent], None] | None = None,
         exact_numbers: bool = False,
     ) -> None:
-        if not name.strip():
-            raise UsageError("the name of an agent must not be empty", field="name")
         if concurrency < 1:
             raise UsageError("concurrency must be above zero", field="concurrency")
-        self.name = name
+        self.name = _checked_name(name)
         self._owner = owner
         self._hub, self._context = hub, context
         self._key, self._key_file = key, None if key_file is None else Path(key_file)
         self._folder = Path(folder)
         self._concurrency = concurrency
+        self._accepts = tuple(accepts)
         self._on_event = on_event
         self._exact = exact_numbers
         self._skills: dict[str, Skill] = {}
@@ -125,6 +127,17 @@ class Agent:
         self._on_message = MessageHandler(function)
         return function
 
+    def copy(self, name: str, *, folder: str | Path | None = None) -> Agent:
+        """Return another agent with the same skills, for example to test one beside the one that runs.
+
+        It has a key of its own.
+        """
+        other = copy.copy(self)
+        other.name, other._key, other._key_file = _checked_name(name), None, None
+        other._folder = self._folder if folder is None else Path(folder)
+        other._skills = dict(self._skills)
+        return other
+
     def run(self) -> None:
         """Work until SIGTERM or SIGINT; then finish or return all jobs, within five seconds."""
         asyncio.run(self._run_with_signals())
@@ -159,6 +172,7 @@ class Agent:
                 self.name,
                 self._owner,
                 [skill.registration() for skill in self._skills.values()],
+                self._accepts,
                 state.instance(),
                 reporter,
             )
@@ -224,6 +238,12 @@ class Agent:
         existing = self._key_file if self._key_file and self._key_file.exists() else None
         caller = find_caller(self._hub, key, existing, self._context)
         return caller.url, key
+
+
+def _checked_name(name: str) -> str:
+    if not name.strip():
+        raise UsageError("the name of an agent must not be empty", field="name")
+    return name
 
 
 class RunningAgent:

@@ -341,5 +341,6 @@ def _object_to_json(value: Any, depth: int) -> Any:
             for field in dataclasses.fields(value)
         }
     if _is_model(type(value)):
-        return to_json(value.model_dump(mode="json", by_alias=True), depth + 1)
+        model: Any = value
+        return to_json(model.model_dump(mode="json", by_alias=True), depth + 1)
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")

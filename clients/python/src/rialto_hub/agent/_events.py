@@ -17,6 +17,7 @@ EventKind: TypeAlias = Literal[
     "waiting_for_hub",
     "reregistering",
     "job_started",
+    "question_asked",
     "job_ended",
     "result_refused",
     "offer_sent",
@@ -48,6 +49,8 @@ class AgentEvent:
     #: The job's id.
     job: str | None = None
     skill: str | None = None
+    #: The question that the requester was asked.
+    question: str | None = None
     outcome: Outcome | None = None
     #: What the job earned, or the price of an offer, as decimal text.
     amount: str | None = None

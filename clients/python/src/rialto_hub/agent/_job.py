@@ -141,6 +141,10 @@ class Job(_AnyJob):
         """
         self._wait_for(self._run.ask_to_sign_in(text))
 
+    def go_on(self) -> None:
+        """Say that the work goes on, for example after a sign-in."""
+        self._wait_for(self._run.go_on())
+
     def next_message(self, timeout: float | None = None) -> Answer | None:
         """Wait for the next message that this did not return yet; ``None`` after ``timeout`` seconds."""
         return self._wait_for(self._run.next_message(timeout))
@@ -184,6 +188,10 @@ class AsyncJob(_AnyJob):
         The time limit rests until then.
         """
         await self._run.ask_to_sign_in(text)
+
+    async def go_on(self) -> None:
+        """Say that the work goes on, for example after a sign-in."""
+        await self._run.go_on()
 
     async def next_message(self, timeout: float | None = None) -> Answer | None:
         """Wait for the next message that this did not return yet; ``None`` after ``timeout`` seconds."""

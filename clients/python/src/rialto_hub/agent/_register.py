@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from .._async_hub import AsyncHub
 from .._errors import AgentError, HubError, RialtoError, Unreadable
 from .._keys import KeyFile
 from .._retry import RetryPolicy, worker_delay
-from .._transport import Request
+from .._transport import ANY_JSON, Request
 from .._wire import Me, Registration, SkillBody
 from ._events import AgentEvent, Reporter
 from ._state import StateDir, agent_slug
@@ -43,6 +44,7 @@ class Registrar:
     #: The owner that is paid, if one is given.
     owner: str | None
     skills: list[SkillBody]
+    accepts: Sequence[str]
     instance: str
     reporter: Reporter
 
@@ -127,7 +129,7 @@ class Registrar:
     async def _check_instance(self, key: str) -> None:
         """Raise if another program works for the agent. Other errors are found later."""
         path = f"/v1/work?wait=0&limit=0&instance={self.instance}"
-        request: Request[Any] = Request("GET", path, Any, key=key)
+        request: Request[Any] = Request("GET", path, ANY_JSON, key=key)
         try:
             await self.hub.run_flow(_flows.send(request))
         except HubError as error:
@@ -135,7 +137,7 @@ class Registrar:
                 raise
 
     async def _send(self, owner: str, agent_id: str | None, key: str | None) -> Registration:
-        flow = _flows.register(self.name, owner, self.skills, agent_id, None, key)
+        flow = _flows.register(self.name, owner, self.skills, agent_id, None, self.accepts, key)
         registered = await self.hub.run_flow(flow)
         if registered.api_key is None and key is not None:
             registered = replace(registered, api_key=key)

@@ -18,7 +18,7 @@ from .._hub import Hub
 from .._time import utc_now
 from .._wire import AskedQuestion, Reported, WorkAnswer, WorkItem, WorkMessage
 from ._convert import to_json
-from ._events import log
+from ._events import AgentEvent, Reporter, log
 from ._job import AsyncJob, Job
 from ._journal import AssignmentRef, Journal
 from ._outcome import (
@@ -71,6 +71,7 @@ class RunSettings:
 
     hubs: Hubs
     journal: Journal
+    reporter: Reporter
     exact: bool
     #: This machine's clock minus the hub's.
     clock_ahead: timedelta = timedelta(0)
@@ -302,9 +303,7 @@ class JobRun:
             if self._is_asking or self._signs_in:
                 continue
             try:
-                await self._report(
-                    _flows.report_progress(self.item.id, self.item.epoch, None, None, _key())
-                )
+                await self._report(self._sign_of_life())
             except RialtoError:
                 # The assignment is lost; the next list of work says so.
                 return
@@ -392,6 +391,16 @@ class JobRun:
         self._pause_limit()
         self._signs_in = True
 
+    async def go_on(self) -> None:
+        """Say that the work goes on."""
+        await self._go_on()
+        async with self._report_lock:
+            await self._flush()
+            await self._report(self._sign_of_life())
+
+    def _sign_of_life(self) -> _flows.Flow[Reported]:
+        return _flows.report_progress(self.item.id, self.item.epoch, None, None, _key())
+
     async def _begin_question(self, text: str, *, auth: bool) -> tuple[int, AskedQuestion | None]:
         """Count a question, and find it among those that an earlier run asked."""
         await self._go_on()
@@ -430,6 +439,8 @@ class JobRun:
             # The requester has no way to answer: the job has ended, or another worker has it.
             self.cancel("cancelled")
             raise JobCancelled("cancelled")
+        event = AgentEvent("question_asked", job=self.item.id, question=text)
+        self._settings.reporter.emit(event)
         return asked.question.number
 
     async def _wait_for_answer(self, number: int) -> Answer:

@@ -198,7 +198,7 @@ class Worker:
         self._capacity = _Capacity(concurrency)
         self._started = started
         self._on_message = on_message
-        self._settings = RunSettings(hubs, journal, exact)
+        self._settings = RunSettings(hubs, journal, reporter, exact)
         self._assigned: dict[AssignmentRef, _Assigned] = {}
         self._is_changed = False
         self._orphans_closed = False
