@@ -11,4 +11,5 @@ mod refusals;
 mod repeats;
 mod send;
 mod tasks;
+mod tck;
 mod versions;

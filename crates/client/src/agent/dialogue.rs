@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until};
 
+use super::handlers::JobPermit;
 use super::hub::HubDialogue;
 use crate::call::CallError;
 
@@ -198,10 +199,10 @@ impl Dialogue {
     }
 
     /// The work starts now. Requesters that follow the job are told.
-    pub(super) async fn begin(&mut self, limits: WorkLimits) {
+    pub(super) async fn begin(&mut self, limits: WorkLimits, permit: &Arc<JobPermit>) {
         self.limits = Some(limits);
         if let Some(hub) = &self.hub {
-            hub.begin().await;
+            hub.begin(permit).await;
         }
     }
 

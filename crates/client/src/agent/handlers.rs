@@ -2,23 +2,26 @@
 //! input and output, and limits how many jobs run at a time.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use rialto_core::money::Credits;
 use rialto_core::time::{Millis, Timestamp};
 use rialto_protocols::kit::schema::Schema;
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::dialogue::WorkLimits;
 use super::handler::{DynHandler, Handler};
 use super::job::{Job, Outcome};
 use super::skill::Skill;
 use crate::clock;
+use crate::worker::lock_ignoring_poison;
 
 /// How long a handler may clean up after its time limit before it is dropped.
 const GRACE: Duration = Duration::from_secs(5);
+/// Jobs that may wait for their requesters beside those that run. Each keeps its program.
+const WAITING_MAX: usize = 64;
 
 /// Skills and their handlers. Clones share them.
 #[derive(Clone)]
@@ -26,22 +29,54 @@ pub struct Handlers(Arc<Inner>);
 
 struct Inner {
     skills: Vec<(Skill, Box<dyn DynHandler>)>,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
+    /// Jobs that wait for their requester and gave back their permit.
+    waiting: Arc<Semaphore>,
     concurrency: usize,
     full: watch::Sender<bool>,
 }
 
-/// A running job; dropping this frees its permit.
-struct ActiveJob<'a> {
-    handlers: &'a Inner,
-    permit: Option<SemaphorePermit<'a>>,
+/// The permit of a running job; dropping this frees it.
+pub(super) struct JobPermit {
+    handlers: Arc<Inner>,
+    state: Mutex<PermitState>,
+}
+
+enum PermitState {
+    Running { _permit: Option<OwnedSemaphorePermit> },
+    Waiting { _place: OwnedSemaphorePermit },
+}
+
+impl JobPermit {
+    /// The job waits for its requester, so another job may run meanwhile. If too many wait already,
+    /// it keeps its permit.
+    pub(super) fn pause(&self) {
+        let place = Arc::clone(&self.handlers.waiting).try_acquire_owned();
+        let mut state = lock_ignoring_poison(&self.state);
+        if let (PermitState::Running { .. }, Ok(place)) = (&*state, place) {
+            *state = PermitState::Waiting { _place: place };
+            drop(state);
+            self.handlers.update_full();
+        }
+    }
+
+    /// The job goes on as soon as a permit is free. Without one if the agent stops.
+    pub(super) async fn resume(&self) {
+        if matches!(&*lock_ignoring_poison(&self.state), PermitState::Running { .. }) {
+            return;
+        }
+        let permit = Arc::clone(&self.handlers.permits).acquire_owned().await.ok();
+        *lock_ignoring_poison(&self.state) = PermitState::Running { _permit: permit };
+        self.handlers.update_full();
+    }
 }
 
 impl Inner {
-    async fn acquire(&self) -> Option<ActiveJob<'_>> {
-        let permit = self.permits.acquire().await.ok()?;
+    async fn acquire(self: &Arc<Self>) -> Option<JobPermit> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
         self.update_full();
-        Some(ActiveJob { handlers: self, permit: Some(permit) })
+        let state = Mutex::new(PermitState::Running { _permit: Some(permit) });
+        Some(JobPermit { handlers: Arc::clone(self), state })
     }
 
     fn update_full(&self) {
@@ -50,9 +85,9 @@ impl Inner {
     }
 }
 
-impl Drop for ActiveJob<'_> {
+impl Drop for JobPermit {
     fn drop(&mut self) {
-        drop(self.permit.take());
+        *lock_ignoring_poison(&self.state) = PermitState::Running { _permit: None };
         self.handlers.update_full();
     }
 }
@@ -129,7 +164,8 @@ impl HandlersBuilder {
         let concurrency = self.concurrency.0.clamp(1, Semaphore::MAX_PERMITS);
         Handlers(Arc::new(Inner {
             skills: self.skills,
-            permits: Semaphore::new(concurrency),
+            permits: Arc::new(Semaphore::new(concurrency)),
+            waiting: Arc::new(Semaphore::new(WAITING_MAX)),
             concurrency,
             full: watch::Sender::new(false),
         }))
@@ -150,6 +186,12 @@ impl Handlers {
     /// How many jobs run at a time.
     pub fn concurrency(&self) -> usize {
         self.0.concurrency
+    }
+
+    /// A permit, for tests.
+    #[cfg(test)]
+    pub(super) async fn acquire(&self) -> Arc<JobPermit> {
+        Arc::new(self.0.acquire().await.expect("it is open"))
     }
 
     /// Whether a new job would have to wait.
@@ -211,14 +253,16 @@ impl Handlers {
             }
             Err(why) => return Outcome::Declined(why.to_string()),
         };
-        let Some(_active) = self.0.acquire().await else {
+        let Some(permit) = self.0.acquire().await else {
             return Outcome::Declined("the agent is shutting down".to_owned());
         };
+        let permit = Arc::new(permit);
         let Some(left) = time_left(job.deadline, clock::now()) else {
             return Outcome::Declined("the deadline has passed".to_owned());
         };
         job.time_limit = limit.min(left);
-        job.dialogue.begin(WorkLimits { work: limit, until_deadline: left }).await;
+        let limits = WorkLimits { work: limit, until_deadline: left };
+        job.dialogue.begin(limits, &permit).await;
         self.run_handler(job).await
     }
 

@@ -156,9 +156,10 @@ impl JobMessages for A2aContext {
         };
         let (status, artifacts) = match result.output.as_deref().map(content::form_of_output) {
             Some(OutputForm::Message(parts)) => (status.raw("message", &own_parts(parts)), None),
-            Some(OutputForm::Artifacts(artifacts)) => {
+            Some(OutputForm::Task { artifacts, message }) => {
                 let artifacts = artifacts.iter().map(|artifact| artifact.write(Version::V1));
-                (status, Some(write_array(artifacts)))
+                let message = message.map(own_parts);
+                (status.maybe_raw("message", message.as_deref()), Some(write_array(artifacts)))
             }
             None => {
                 let text = result.text.clone().map(|text| own_parts(vec![MessagePart::text(text)]));

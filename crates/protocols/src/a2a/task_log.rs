@@ -265,7 +265,8 @@ pub fn events(job: &Job, meta: &TaskMeta, entry: &LogEntry, part: u32) -> Vec<Ta
         LogContent::Report(ProgressUpdate { part: Some(piece), .. }) => {
             let mut artifact = content::artifact_of_part(&piece.content, part);
             artifact.parts = content::adapt_parts(artifact.parts, &meta.modes);
-            artifact_event(job, meta, artifact, piece.append, false)
+            let is_last = content::is_last_chunk(&piece.content);
+            artifact_event(job, meta, artifact, piece.append, is_last)
         }
         LogContent::Original { update: ProgressUpdate { part: Some(piece), .. }, original } => {
             let artifact = content::artifact_of_part(&piece.content, part);

@@ -311,12 +311,19 @@ fn a_message_is_an_input_and_an_output_is_artifacts() {
     for (parts, input) in inputs {
         assert_eq!(content::input_of(&parts), input);
     }
-    let result = |part: Part| OutputForm::Artifacts(vec![Artifact::new("result", vec![part])]);
+    let task = |artifacts: Vec<Artifact>| OutputForm::Task { artifacts, message: None };
+    let result = |part: Part| task(vec![Artifact::new("result", vec![part])]);
     assert_eq!(content::form_of_output(r#"{"text":"hi"}"#), result(Part::text("hi")));
     assert_eq!(content::form_of_output(r#"{"n":1}"#), result(Part::data(r#"{"n":1}"#)));
     let own = r#"{"artifacts":[{"artifactId":"a","parts":[{"text":"x"}]}]}"#;
     let artifact = Artifact::new("a", vec![Part::text("x")]);
-    assert_eq!(content::form_of_output(own), OutputForm::Artifacts(vec![artifact.clone()]));
+    assert_eq!(content::form_of_output(own), task(vec![artifact.clone()]));
+    assert_eq!(content::form_of_output(r#"{"artifacts":[]}"#), task(Vec::new()));
+    let told = r#"{"message":{"parts":[{"text":"x"}]},"artifacts":[]}"#;
+    let form = OutputForm::Task { artifacts: Vec::new(), message: Some(vec![Part::text("x")]) };
+    assert_eq!(content::form_of_output(told), form);
+    let none = content::artifact_of_part(r#"{"artifacts":[]}"#, 3);
+    assert_eq!(none, Artifact::new("part-3", vec![data(r#"{"artifacts":[]}"#)]));
     let message = r#"{"message":{"parts":[{"text":"x"}]}}"#;
     assert_eq!(content::form_of_output(message), OutputForm::Message(vec![Part::text("x")]));
     let broken = r#"{"artifacts":[{"artifactId":"a"}]}"#;

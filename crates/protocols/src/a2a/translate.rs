@@ -312,8 +312,10 @@ pub fn end_message(job: &Job, meta: &TaskMeta, position: u32) -> Option<Message>
         vec![Part::text(result.text.clone()?)]
     } else {
         match content::form_of_output(result.output.as_deref()?) {
-            OutputForm::Message(parts) => content::adapt_parts(parts, &meta.modes),
-            OutputForm::Artifacts(_) => return None,
+            OutputForm::Message(parts) | OutputForm::Task { message: Some(parts), .. } => {
+                content::adapt_parts(parts, &meta.modes)
+            }
+            OutputForm::Task { message: None, .. } => return None,
         }
     };
     Some(worker_message(job, &meta.context_id, position, parts))
@@ -345,7 +347,7 @@ pub fn result_artifacts(job: &Job, meta: &TaskMeta) -> Vec<Artifact> {
     }
     let output = job.result.as_ref().filter(|result| result.ok).and_then(|it| it.output.as_deref());
     let form = output.map(content::form_of_output);
-    let Some(OutputForm::Artifacts(artifacts)) = form else { return Vec::new() };
+    let Some(OutputForm::Task { artifacts, .. }) = form else { return Vec::new() };
     let adapt = |artifact: Artifact| Artifact {
         parts: content::adapt_parts(artifact.parts, &meta.modes),
         ..artifact

@@ -5,7 +5,7 @@
 //! that are the same for the same call of the same assignment.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use reqwest::Method;
@@ -20,6 +20,7 @@ use tokio::time::{Instant, timeout};
 use super::calls::{QuestionItem, until_answered};
 use super::event::{AgentEvent, EventCallback};
 use crate::agent::dialogue::{DialogueError, NewQuestion, RequesterInput, WorkClock};
+use crate::agent::handlers::JobPermit;
 use crate::agent::record::AssignmentRef;
 use crate::call::{CallError, Hub};
 use crate::worker::lock_ignoring_poison;
@@ -40,6 +41,8 @@ pub(in crate::agent) struct HubDialogue {
     calls: tokio::sync::Mutex<u64>,
     state: Mutex<DialogueState>,
     changed: Notify,
+    /// Given back while the job waits for its requester.
+    permit: OnceLock<Weak<JobPermit>>,
 }
 
 #[derive(Debug, Default)]
@@ -161,6 +164,7 @@ impl HubDialogue {
             calls: tokio::sync::Mutex::new(0),
             state: Mutex::new(state),
             changed: Notify::new(),
+            permit: OnceLock::new(),
         }
     }
 
@@ -240,7 +244,8 @@ impl HubDialogue {
 
     /// The work starts. Only a requester that follows the job is told, because the others see the
     /// same whether or not they are.
-    pub(in crate::agent) async fn begin(&self) {
+    pub(in crate::agent) async fn begin(&self, permit: &Arc<JobPermit>) {
+        let _ = self.permit.set(Arc::downgrade(permit));
         let _calls = self.calls.lock().await;
         let has_asked = !lock_ignoring_poison(&self.state).questions.is_empty();
         // A job that waits for an answer has begun.
@@ -253,8 +258,28 @@ impl HubDialogue {
     pub(in crate::agent) async fn go_on(&self) -> Result<(), DialogueError> {
         let _calls = self.ready().await?;
         self.send_sign_of_life().await?;
-        self.change(|state| state.end_wait());
+        self.end_wait().await;
         Ok(())
+    }
+
+    /// The job waits for its requester from now on.
+    fn begin_wait(&self) {
+        self.change(DialogueState::begin_wait);
+        if let Some(permit) = self.permit() {
+            permit.pause();
+        }
+    }
+
+    /// The job goes on, as soon as it has a permit again.
+    async fn end_wait(&self) {
+        if let Some(permit) = self.permit() {
+            permit.resume().await;
+        }
+        self.change(DialogueState::end_wait);
+    }
+
+    fn permit(&self) -> Option<Arc<JobPermit>> {
+        self.permit.get().and_then(Weak::upgrade)
     }
 
     async fn send_sign_of_life(&self) -> Result<(), DialogueError> {
@@ -295,7 +320,7 @@ impl HubDialogue {
         *calls += 1;
         let text = self.post(verb, body, Some(*calls)).await?;
         self.read_lease(&text);
-        self.change(|state| state.end_wait());
+        self.end_wait().await;
         Ok(())
     }
 
@@ -319,14 +344,14 @@ impl HubDialogue {
             Some(number) => number,
             None => self.post_question(question, false).await?,
         };
-        self.change(|state| state.begin_wait());
+        self.begin_wait();
         let answer = self.until(|state| {
             let answer = state.answers.get(&number).cloned();
             let is_over = state.is_over.then_some(Err(DialogueError::Over));
             answer.map(Ok).or(is_over)
         });
         let answer = answer.await;
-        self.change(|state| state.end_wait());
+        self.end_wait().await;
         answer
     }
 
@@ -335,7 +360,7 @@ impl HubDialogue {
         if self.find_asked(&question, true).is_none() {
             self.post_question(question, true).await?;
         }
-        self.change(|state| state.begin_wait());
+        self.begin_wait();
         Ok(())
     }
 
@@ -458,21 +483,21 @@ fn call_key(verb: &str, parts: &[&[u8]]) -> String {
 
 /// The dialogue about a job `j` at a hub, for tests.
 #[cfg(test)]
-pub(in crate::agent) fn test_dialogue(url: &str) -> std::sync::Arc<HubDialogue> {
+pub(in crate::agent) fn test_dialogue(url: &str) -> Arc<HubDialogue> {
     let assignment = AssignmentRef { id: "j".to_owned(), epoch: 1 };
     let hub = Hub::new(url).expect("a client");
-    let on_event: EventCallback = std::sync::Arc::new(|_| {});
-    std::sync::Arc::new(HubDialogue::new(hub, assignment, on_event, DialogueStart::default()))
+    let on_event: EventCallback = Arc::new(|_| {});
+    Arc::new(HubDialogue::new(hub, assignment, on_event, DialogueStart::default()))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::{Value, json};
 
     use super::*;
     use crate::agent::dialogue::{Dialogue, WorkLimits};
+    use crate::agent::handlers::{Concurrency, Handlers};
+    use crate::agent::{Job, Outcome, Skill};
     use crate::testing::{RecordedRequest, TestServer, answer, in_time};
 
     /// A hub that numbers questions, and repeats an answer to a repeated key.
@@ -645,13 +670,13 @@ mod tests {
 
     #[tokio::test]
     async fn only_a_followed_job_that_was_not_begun_reports_its_start() {
-        let server = hub().await;
+        let (server, permit) = (hub().await, Handlers::builder().build().acquire().await);
         for (is_followed, questions) in
             [(false, vec![]), (true, vec![asked(1, "when?", None)]), (true, vec![])]
         {
             let start = DialogueStart { is_followed, questions, ..DialogueStart::default() };
             let limits = WorkLimits { work: Duration::MAX, until_deadline: Duration::MAX };
-            dialogue(&server, start).1.begin(limits).await;
+            dialogue(&server, start).1.begin(limits, &permit).await;
         }
         assert_eq!(posted(&server), [("/v1/jobs/j/progress".to_owned(), json!({"epoch": 2}))]);
     }
@@ -668,8 +693,9 @@ mod tests {
             work: seconds(work),
             until_deadline: seconds(until_deadline),
         };
+        let permit = Handlers::builder().build().acquire().await;
         let mut dialogue = Dialogue::at_hub(Arc::clone(&hub));
-        dialogue.begin(limits(30, 40)).await;
+        dialogue.begin(limits(30, 40), &permit).await;
         let began = Instant::now();
         let limited = tokio::spawn(dialogue.limit_reached(Duration::MAX, Duration::ZERO));
         tokio::time::sleep(seconds(20)).await;
@@ -682,8 +708,66 @@ mod tests {
         assert_eq!(began.elapsed(), seconds(3_630));
         // A deadline that does not move ends the work before its own limit.
         let (began, mut dialogue) = (Instant::now(), Dialogue::default());
-        dialogue.begin(limits(30, 10)).await;
+        dialogue.begin(limits(30, 10), &permit).await;
         dialogue.limit_reached(Duration::MAX, seconds(5)).await;
         assert_eq!(began.elapsed(), seconds(15));
+    }
+
+    #[tokio::test]
+    async fn a_job_that_waits_for_its_requester_keeps_no_other_from_running() {
+        let server = hub().await;
+        let skill = Skill::new("plan", "0").expect("a skill");
+        let handlers = Handlers::builder().concurrency(Concurrency(1)).skill(skill, asks).build();
+        let (waits, first) = dialogue(&server, DialogueStart::default());
+        let (other, second) = dialogue(&server, DialogueStart::default());
+        let run = |dialogue: Dialogue| {
+            let (handlers, job) = (handlers.clone(), job(dialogue));
+            tokio::spawn(async move { handlers.run_job(job).await })
+        };
+        let first = run(first);
+        in_time(waits.until(|state| state.waiting_since.map(drop))).await;
+        assert!(!handlers.is_full());
+        let second = run(second);
+        in_time(other.until(|state| state.waiting_since.map(drop))).await;
+        other.take_answer(1, text("Bern"));
+        assert_eq!(
+            in_time(second).await.expect("no panic"),
+            Outcome::Done(r#"{"text":"Bern"}"#.to_owned())
+        );
+        // It goes on only with a permit.
+        let permit = handlers.acquire().await;
+        waits.take_answer(1, text("Lugano"));
+        let early = timeout(
+            Duration::from_millis(50),
+            waits.until(|state| (!state.clock().is_waiting).then_some(())),
+        );
+        assert!(early.await.is_err() && !first.is_finished());
+        drop(permit);
+        assert_eq!(
+            in_time(first).await.expect("no panic"),
+            Outcome::Done(r#"{"text":"Lugano"}"#.to_owned())
+        );
+    }
+
+    async fn asks(job: Job) -> Outcome {
+        match job.dialogue.ask("which city?").await {
+            Ok(answer) => Outcome::Done(answer.input),
+            Err(error) => Outcome::Failed(error.to_string()),
+        }
+    }
+
+    fn job(dialogue: Dialogue) -> Job {
+        Job {
+            id: "j".to_owned(),
+            epoch: 2,
+            skill: "plan".to_owned(),
+            input: "{}".to_owned(),
+            requester: "alice".to_owned(),
+            budget: rialto_core::money::Credits::ZERO,
+            deadline: None,
+            time_limit: Duration::MAX,
+            meta: None,
+            dialogue,
+        }
     }
 }

@@ -43,31 +43,40 @@ pub fn input_of(parts: &[Part]) -> String {
 /// What an output becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputForm {
-    Artifacts(Vec<Artifact>),
-    /// A message and no artifact.
+    /// A task with these artifacts, and maybe a message in its last status.
+    Task { artifacts: Vec<Artifact>, message: Option<Vec<Part>> },
+    /// A message instead of a task.
     Message(Vec<Part>),
 }
 
 /// The form of an output: JSON text.
 pub fn form_of_output(output: &str) -> OutputForm {
-    let single = |part: Part| OutputForm::Artifacts(vec![Artifact::new(RESULT, vec![part])]);
+    let single = |part: Part| {
+        let artifacts = vec![Artifact::new(RESULT, vec![part])];
+        OutputForm::Task { artifacts, message: None }
+    };
     let Ok(json) = ijson::read(output.as_bytes()) else { return single(Part::data(output)) };
     let JsonValue::Object(members) = json.value() else { return single(Part::data(output)) };
-    match &members[..] {
+    let form = match &members[..] {
         [(name, value)] if name == "text" => match value.value() {
-            JsonValue::String(text) => single(Part::text(text.clone())),
-            _ => single(Part::data(output)),
+            JsonValue::String(text) => Some(single(Part::text(text.clone()))),
+            _ => None,
         },
-        [(name, value)] if name == "artifacts" => match read_artifacts(value) {
-            Some(artifacts) => OutputForm::Artifacts(artifacts),
-            None => single(Part::data(output)),
-        },
-        [(name, value)] if name == "message" => match read_message_parts(value) {
-            Some(parts) => OutputForm::Message(parts),
-            None => single(Part::data(output)),
-        },
-        _ => single(Part::data(output)),
-    }
+        [(name, value)] if name == "message" => read_message_parts(value).map(OutputForm::Message),
+        [(name, value)] if name == "artifacts" => {
+            read_artifacts(value).map(|artifacts| OutputForm::Task { artifacts, message: None })
+        }
+        [_, _] => read_task(&json),
+        _ => None,
+    };
+    form.unwrap_or_else(|| single(Part::data(output)))
+}
+
+/// Artifacts together with a message, and nothing else.
+fn read_task(json: &Json<'_>) -> Option<OutputForm> {
+    let artifacts = read_artifacts(json.get("artifacts")?)?;
+    let message = Some(read_message_parts(json.get("message")?)?);
+    Some(OutputForm::Task { artifacts, message })
 }
 
 fn read_artifacts(list: &Json<'_>) -> Option<Vec<Artifact>> {
@@ -76,8 +85,7 @@ fn read_artifacts(list: &Json<'_>) -> Option<Vec<Artifact>> {
     let read = |item: &Json<'_>| Artifact::read(item, "artifact", Version::V1, &mut wrong);
     let artifacts: Vec<Artifact> = items.iter().map(read).collect();
     let is_whole = |artifact: &Artifact| !artifact.parts.is_empty();
-    let all = wrong.is_empty() && !artifacts.is_empty() && artifacts.iter().all(is_whole);
-    all.then_some(artifacts)
+    (wrong.is_empty() && artifacts.iter().all(is_whole)).then_some(artifacts)
 }
 
 fn read_message_parts(object: &Json<'_>) -> Option<Vec<Part>> {
@@ -101,15 +109,22 @@ pub fn artifact_of_part(content: &str, number: u32) -> Artifact {
             return artifact;
         }
     }
-    let mut artifacts = match form_of_output(content) {
-        OutputForm::Artifacts(artifacts) => artifacts,
-        OutputForm::Message(parts) => vec![Artifact::new(RESULT, parts)],
+    let first = match form_of_output(content) {
+        OutputForm::Task { artifacts, .. } => artifacts.into_iter().next(),
+        OutputForm::Message(parts) => Some(Artifact::new(RESULT, parts)),
     };
-    let mut artifact = artifacts.remove(0);
+    let mut artifact = first.unwrap_or_else(|| Artifact::new(RESULT, vec![Part::data(content)]));
     if artifact.artifact_id == RESULT {
         artifact.artifact_id = format!("part-{number}");
     }
     artifact
+}
+
+/// Whether a part of a result says that its artifact is complete.
+pub fn is_last_chunk(content: &str) -> bool {
+    let json = ijson::read(content.as_bytes()).ok();
+    let last = json.as_ref().and_then(|json| json.get("lastChunk"));
+    last.is_some_and(|last| *last.value() == JsonValue::Bool(true))
 }
 
 /// The output of a job whose worker made these artifacts, or only a final message: JSON text.
