@@ -37,7 +37,12 @@ impl Writer {
         draft.conversation_id = Some("greetings".to_owned());
         draft.turn_number = Some(turn);
         let outbound = draft.build()?;
-        let order = SendRequest { receiver_id: to, envelope: &outbound, idempotency_key: None };
+        let order = SendRequest {
+            receiver_id: to,
+            envelope: &outbound,
+            idempotency_key: None,
+            question: false,
+        };
         self.server.send(&order).await.map(drop)
     }
 

@@ -184,7 +184,7 @@ impl Hub {
     }
 
     /// The same with an idempotency key: the call has one effect, however often it is made.
-    pub(crate) async fn call_once(
+    pub async fn call_once(
         &self,
         method: Method,
         path: &str,

@@ -1,5 +1,6 @@
 //! Jobs, webhooks and notices on the command line, as people and scripts use them.
 
+mod dialogue;
 mod door;
 mod ended;
 mod kit;

@@ -106,6 +106,9 @@ pub struct Message {
     pub timestamp: Option<String>,
     /// Whether the server confirms the sender.
     pub verified: bool,
+    /// It is a question of the worker of a job, and the next message of the conversation is the
+    /// answer.
+    pub question: bool,
     /// The contents.
     pub contents: EnvelopeContents,
     raw: Box<RawValue>,
@@ -136,6 +139,8 @@ struct MessageEvent {
     envelope: Box<RawValue>,
     timestamp: Option<String>,
     verified: Option<bool>,
+    #[serde(default)]
+    question: bool,
 }
 
 impl Message {
@@ -151,6 +156,7 @@ impl Message {
             sender_id: wire.sender_id,
             timestamp: wire.timestamp,
             verified: wire.verified.unwrap_or(true),
+            question: wire.question,
             contents: EnvelopeContents::read(wire.envelope.get()),
             raw: json::parse(&bytes)?,
         })

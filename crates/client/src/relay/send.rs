@@ -29,6 +29,8 @@ pub struct SendRequest<'a> {
     /// An idempotency key, so that the server accepts the message once however often it arrives.
     /// The client generates one by default; set your own to be able to repeat the request later.
     pub idempotency_key: Option<&'a str>,
+    /// It is a question about the job of its conversation, and not the result.
+    pub question: bool,
 }
 
 /// A server's response to a request for a streaming reply.
@@ -151,7 +153,9 @@ impl Server {
         let url = self.url(&self.paths().send)?;
         let (receiver, envelope) = (json!(message.receiver_id), message.envelope.as_str());
         let stream = if live { r#","stream":true"# } else { "" };
-        let body = format!(r#"{{"receiver_id":{receiver},"envelope":{envelope}{stream}}}"#);
+        let question = if message.question { r#","question":true"# } else { "" };
+        let body =
+            format!(r#"{{"receiver_id":{receiver},"envelope":{envelope}{stream}{question}}}"#);
         let request = if live {
             self.client().streaming_request(Method::POST, url)?.header(ACCEPT, LIVE_OR_WHOLE)
         } else {

@@ -25,7 +25,12 @@ async fn server(stage: &TestServer) -> Server {
 
 async fn send(stage: &TestServer, key: Option<&str>) -> Result<SentMessage, CallError> {
     let outbound = outbound();
-    let order = SendRequest { receiver_id: "bob", envelope: &outbound, idempotency_key: key };
+    let order = SendRequest {
+        receiver_id: "bob",
+        envelope: &outbound,
+        idempotency_key: key,
+        question: false,
+    };
     server(stage).await.send(&order).await
 }
 
@@ -116,7 +121,12 @@ async fn a_sender_gives_up_at_last_and_at_once_when_the_failure_is_remembered() 
 async fn live(said: Vec<u8>) -> Result<SendResponse, CallError> {
     let stage = TestServer::plain(move |_, _| said.clone()).await;
     let outbound = outbound();
-    let order = SendRequest { receiver_id: "bob", envelope: &outbound, idempotency_key: None };
+    let order = SendRequest {
+        receiver_id: "bob",
+        envelope: &outbound,
+        idempotency_key: None,
+        question: false,
+    };
     let answered = server(&stage).await.send_streaming(&order).await;
     assert!(stage.heard()[0].body.ends_with(r#","stream":true}"#));
     answered

@@ -184,7 +184,12 @@ async fn start_polyglot(runner: &mut AgentRunner) -> Result<String, CallError> {
             reporter.action(Delivers, Some(Role::Editor), None, text);
             let (receiver_id, envelope) = (&message.sender_id, &reply.build()?);
             server
-                .send(&relay::SendRequest { receiver_id, envelope, idempotency_key: None })
+                .send(&relay::SendRequest {
+                    receiver_id,
+                    envelope,
+                    idempotency_key: None,
+                    question: false,
+                })
                 .await?;
         }
         Ok(())

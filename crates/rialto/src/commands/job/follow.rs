@@ -8,6 +8,7 @@ use rialto_client::{CallError, RetryPolicy};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::dialogue::{describe_answered, describe_part, describe_progress, describe_question};
 use super::logs::{self, Log};
 use super::{HINT_OWN, job_error};
 use crate::commands::agent_names::AgentNameCache;
@@ -21,6 +22,8 @@ const WAIT_S: u64 = 30;
 const PROGRESS_WAIT_S: u64 = 1;
 /// Minimum time between requests, for a hub that answers at once although asked to wait.
 const POLL_INTERVAL_MIN: Duration = Duration::from_millis(250);
+/// The same while the worker waits for the requester.
+const QUESTION_INTERVAL: Duration = Duration::from_secs(1);
 /// Attempts at a hub that has never answered: it may be the wrong one.
 const TRIES_MAX: u32 = 4;
 /// Retry policy for a hub that is temporarily unreachable.
@@ -37,6 +40,8 @@ pub struct JobWait<'a> {
     pub progress: Option<Progress>,
     /// Whether the hub has answered before: then an outage is expected to end.
     pub hub_is_known: bool,
+    /// The number of the last question that was shown.
+    pub told_question: u32,
 }
 
 /// How following a job ended.
@@ -82,7 +87,13 @@ impl JobWait<'_> {
                     if job.has_ended() {
                         return Ok(FollowOutcome::Ended(answer, Box::new(job)));
                     }
-                    POLL_INTERVAL_MIN.saturating_sub(start.elapsed())
+                    // The hub answers at once while the job waits for its requester.
+                    let is_asked = job.question.is_some();
+                    if self.progress.is_none() {
+                        self.tell_question(&job);
+                    }
+                    let pause = if is_asked { QUESTION_INTERVAL } else { POLL_INTERVAL_MIN };
+                    pause.saturating_sub(start.elapsed())
                 }
                 Err(error) => {
                     failures += 1;
@@ -99,6 +110,17 @@ impl JobWait<'_> {
             if within(self.until, sleep(pause)).await.is_none() {
                 return Ok(FollowOutcome::TimedOut(last));
             }
+        }
+    }
+}
+
+impl JobWait<'_> {
+    /// Says once what the worker asks.
+    fn tell_question(&mut self, job: &JobView) {
+        let number = job.question.as_ref().map_or(0, |question| question.number);
+        if let Some(question) = describe_question(job).filter(|_| number > self.told_question) {
+            output::print_stderr(&escape_line(&format!("the worker {question}")));
+            self.told_question = number;
         }
     }
 }
@@ -161,6 +183,8 @@ pub struct Progress {
     steps: Vec<String>,
     /// The error of the last request, if it failed.
     last_error: Option<String>,
+    /// The number of the last part that was shown.
+    last_part: u32,
     /// Logs on this machine, if they are shown.
     logs: Option<Vec<Log>>,
 }
@@ -169,7 +193,7 @@ impl Progress {
     /// Shows only the hub's state.
     pub fn new() -> Self {
         let (line, names) = (LiveLine::new(), AgentNameCache::default());
-        Self { line, names, steps: Vec::new(), last_error: None, logs: None }
+        Self { line, names, steps: Vec::new(), last_error: None, last_part: 0, logs: None }
     }
 
     /// Also shows the worker's log on this machine.
@@ -191,6 +215,10 @@ impl Progress {
             }
         }
         self.steps = steps;
+        for part in job.parts.iter().filter(|part| part.number > self.last_part) {
+            self.line.print_above(&format!("part: {}", describe_part(&part.artifact)));
+        }
+        self.last_part = job.parts.last().map_or(self.last_part, |part| part.number);
         self.read_logs(&job.id, job.has_ended());
     }
 
@@ -234,6 +262,11 @@ fn steps(job: &JobView, worker: Option<&str>) -> Vec<String> {
         _ => None,
     };
     steps.extend(state.map(str::to_owned));
+    steps.extend(describe_progress(job).filter(|_| !job.has_ended()));
+    for asked in job.questions.iter().filter(|asked| asked.answer.is_some()) {
+        steps.push(format!("answered: {}", describe_answered(asked)));
+    }
+    steps.extend(describe_question(job));
     steps
 }
 
@@ -261,6 +294,22 @@ mod tests {
                 &["opened", "assigned to a", "running"],
             ),
             (format!(r#""state":"completed",{assigned}"#), Some("a"), &["opened", "assigned to a"]),
+            (
+                format!(
+                    r#""state":"asking",{assigned},"progress":{{"fraction":0.25,"text":"reading"}},
+                    "question":{{"number":2,"text":"when?"}},
+                    "questions":[{{"number":1,"text":"where?","answer":{{"text":"Lugano"}}}},
+                        {{"number":2,"text":"when?"}}]"#
+                ),
+                Some("a"),
+                &[
+                    "opened",
+                    "assigned to a",
+                    "25 %, reading",
+                    "answered: where? -> {\"text\":\"Lugano\"}",
+                    "asks: when? (`rialto job answer j TEXT`)",
+                ],
+            ),
         ] {
             assert_eq!(steps(&job(&more), worker), expected, "{more}");
         }

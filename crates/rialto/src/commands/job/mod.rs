@@ -1,5 +1,6 @@
 //! `rialto job`: post jobs, work on them and follow them.
 
+mod dialogue;
 mod follow;
 mod logs;
 mod post;
@@ -18,6 +19,7 @@ use super::output::{self, pretty};
 use super::time::{parse_duration, to_duration};
 use super::v1::{JobState, JobView};
 use super::{Answer, CliError, CliResult, Column, Exit, HubOptions, Table, V1, escape_line};
+use dialogue::{describe_answered, describe_progress, describe_question};
 use follow::{JobWait, Progress};
 
 /// Hint for a job id that was not found, for its requester,
@@ -55,6 +57,8 @@ enum Verb {
         #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
         timeout: Option<Millis>,
     },
+    /// Answer the question of a job's worker
+    Answer(dialogue::AnswerArgs),
     /// Print the log of a job that ran on this machine
     Log {
         /// Id of the job: the hub's, or your own as given with --id
@@ -75,6 +79,12 @@ enum Verb {
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
+    /// Report what you do on a job that was assigned to you
+    Report(dialogue::ReportArgs),
+    /// Hand over a part of the result before its end
+    Part(dialogue::PartArgs),
+    /// Ask the requester of a job that was assigned to you
+    Ask(dialogue::AskArgs),
     /// Submit the result of a job that was assigned to you
     Submit(work::SubmitArgs),
     /// Cancel a job you posted
@@ -116,10 +126,14 @@ pub fn run(args: &Args) -> Exit {
             Verb::Ls(args) => list(options, args).await,
             Verb::Show { id } => show(options, id).await,
             Verb::Watch { id, timeout } => watch(options, id, *timeout).await,
+            Verb::Answer(args) => dialogue::answer(options, args).await,
             Verb::Log { id } => logs::print_logs(options, id).await,
             Verb::Offers { id } => work::offers(options, id).await,
             Verb::Accept(args) => work::accept(options, args).await,
             Verb::Decline { id, reason } => work::decline(options, id, reason.as_deref()).await,
+            Verb::Report(args) => dialogue::report(options, args).await,
+            Verb::Part(args) => dialogue::part(options, args).await,
+            Verb::Ask(args) => dialogue::ask(options, args).await,
             Verb::Submit(args) => work::submit(options, args).await,
             Verb::Cancel { id, reason } => work::cancel(options, id, reason.as_deref()).await,
             Verb::Trace { id } => trace::run(options, id).await,
@@ -144,7 +158,7 @@ async fn watch(options: &HubOptions, id: &str, time: Option<Millis>) -> CliResul
     let progress = Some(Progress::with_logs());
     // A time beyond the clock's range means no limit.
     let until = time.and_then(|time| Instant::now().checked_add(to_duration(time)));
-    JobWait { id, until, progress, hub_is_known: false }.run(options, &api).await
+    JobWait { id, until, progress, hub_is_known: false, told_question: 0 }.run(options, &api).await
 }
 
 async fn list(options: &HubOptions, args: &ListArgs) -> CliResult {
@@ -227,6 +241,18 @@ async fn describe(api: &V1, job: &JobView) -> String {
     for (name, text) in details.into_iter().filter_map(|(name, text)| Some((name, text?))) {
         lines.push(format!("{name:10} {}", escape_line(text)));
     }
+    let (progress, question) = (describe_progress(job), describe_question(job));
+    for (name, text) in [("progress", progress), ("question", question)] {
+        lines.extend(text.map(|text| format!("{name:10} {}", escape_line(&text))));
+    }
+    // The open question is shown above.
+    let open = job.question.as_ref().map(|question| question.number);
+    for asked in job.questions.iter().filter(|asked| Some(asked.number) != open) {
+        lines.push(format!("asked      {}", escape_line(&describe_answered(asked))));
+    }
+    for part in &job.parts {
+        lines.push(format!("part\n{}", pretty(part.artifact.get())));
+    }
     let contents = [("input", job.input.as_deref()), ("output", job.output())];
     for (name, json) in contents.into_iter().filter_map(|(name, json)| Some((name, json?))) {
         lines.push(format!("{name}\n{}", pretty(json.get())));
@@ -298,6 +324,7 @@ fn cause_text(cause: &str) -> String {
         "nobody_left" => "no other worker is available",
         "payment" => "it could not be paid",
         "unusable" => "the result was unusable",
+        "no_answer" => "the worker's question has no answer",
         other => other,
     };
     known.replace('_', " ")

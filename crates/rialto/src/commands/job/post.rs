@@ -89,7 +89,7 @@ pub async fn run(options: &HubOptions, args: &Args) -> CliResult {
     if args.wait || args.watch {
         let progress = args.watch.then(Progress::new);
         let until = Some(start + time);
-        let wait = JobWait { id: &job.id, until, progress, hub_is_known: true };
+        let wait = JobWait { id: &job.id, until, progress, hub_is_known: true, told_question: 0 };
         return wait.run(options, &api).await;
     }
     Ok(output::print(options.json, answer.text, || {

@@ -35,13 +35,16 @@ pub struct SubmitArgs {
     #[arg(
         long,
         value_name = "JSON",
-        required_unless_present = "failed",
-        conflicts_with = "failed"
+        required_unless_present_any = ["failed", "refused"],
+        conflicts_with_all = ["failed", "refused"]
     )]
     output: Option<String>,
     /// Error message for a failed job; the requester reads it
-    #[arg(long, value_name = "MESSAGE")]
+    #[arg(long, value_name = "MESSAGE", conflicts_with = "refused")]
     failed: Option<String>,
+    /// Refuse the job for this reason, which ends it; `decline` lets the hub look for another worker
+    #[arg(long, value_name = "REASON")]
+    refused: Option<String>,
 }
 
 fn price(text: &str) -> Result<Credits, String> {
@@ -101,7 +104,8 @@ pub async fn submit(options: &HubOptions, args: &SubmitArgs) -> CliResult {
         epoch: current_epoch(&api, &args.id).await?,
         ok: Some(output.is_some()),
         output: output.as_deref(),
-        message: args.failed.as_deref(),
+        message: args.failed.as_deref().or(args.refused.as_deref()),
+        cause: args.refused.as_ref().map(|_| "refused"),
         ..WorkerReply::default()
     };
     // Safe to retry: the reply names the assignment, and the hub recognizes a repeat.
@@ -128,7 +132,7 @@ fn reply_error(error: CallError, id: &str) -> CliError {
 }
 
 /// The job's current assignment, so that a late reply is never applied to another one.
-async fn current_epoch(api: &V1, id: &str) -> CliResult<u32> {
+pub async fn current_epoch(api: &V1, id: &str) -> CliResult<u32> {
     let answer = api.job(id, None).await.map_err(|error| job_error(error, HINT_WORKED))?;
     Ok(answer.parse()?.epoch)
 }

@@ -109,7 +109,8 @@ async fn tail(options: &HubOptions, args: &TailArgs) -> CliResult {
 
 fn describe(message: &Message) -> String {
     let mark = if message.verified { "" } else { " (unverified)" };
-    let sender = format!("{}{mark}", message.sender_id);
+    let asks = if message.question { " asks" } else { "" };
+    let sender = format!("{}{mark}{asks}", message.sender_id);
     let at = message.timestamp.as_deref();
     message_line(message.position, at, &sender, &message.contents.original_text)
 }

@@ -42,6 +42,9 @@ pub struct Args {
     /// Maximum price, like 0.05, if the receiver works for credits
     #[arg(long, value_name = "CREDITS", value_parser = budget)]
     budget: Option<Credits>,
+    /// Ask the requester of the conversation's job; without it the message is the result
+    #[arg(long, requires = "conversation")]
+    question: bool,
     /// Print the receiver's reply while it is being written
     #[arg(long)]
     stream: bool,
@@ -60,6 +63,7 @@ pub async fn run(options: &HubOptions, args: &Args) -> CliResult {
         receiver_id: &args.to,
         envelope: &envelope,
         idempotency_key: args.idempotency_key.as_deref(),
+        question: args.question,
     };
     let server = options.relay_server().await?;
     let (sent, reply) = if args.stream {

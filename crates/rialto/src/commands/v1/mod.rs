@@ -82,6 +82,19 @@ impl V1 {
         Ok(Answer::new(text))
     }
 
+    /// The same with an idempotency key: the call has one effect, however often it is made.
+    async fn post_once<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        key: &str,
+    ) -> Reply<T> {
+        let body = serde_json::to_string(body).map_err(unreadable)?;
+        let key = Some(key.to_owned());
+        let (_, text) = self.0.call_once(Method::POST, path, Some(body), key).await?;
+        Ok(Answer::new(text))
+    }
+
     fn list<T>(&self, path: &str, values: Query) -> Pages<T> {
         let (hub, path) = (self.0.clone(), path.to_owned());
         Pages { hub, path, values, next: Some(None), kind: PhantomData }
@@ -150,6 +163,22 @@ impl V1 {
 
     pub async fn decline(&self, job: &str, reply: &WorkerReply<'_>) -> Reply<JobState> {
         self.post(&path(&["jobs", job, "decline"]), Some(reply)).await
+    }
+
+    pub async fn report(&self, job: &str, body: &ReportBody<'_>, key: &str) -> Reply<JobState> {
+        self.post_once(&path(&["jobs", job, "progress"]), body, key).await
+    }
+
+    pub async fn add_part(&self, job: &str, body: &PartBody<'_>, key: &str) -> Reply<JobState> {
+        self.post_once(&path(&["jobs", job, "parts"]), body, key).await
+    }
+
+    pub async fn ask(&self, job: &str, body: &AskBody<'_>, key: &str) -> Reply<AskState> {
+        self.post_once(&path(&["jobs", job, "ask"]), body, key).await
+    }
+
+    pub async fn answer(&self, job: &str, body: &AnswerBody<'_>) -> Reply<JobState> {
+        self.post(&path(&["jobs", job, "answer"]), Some(body)).await
     }
 
     pub async fn cancel(&self, job: &str, reason: Option<&str>) -> Reply<JobState> {

@@ -101,7 +101,48 @@ pub struct JobView {
     pub deadline: Option<String>,
     pub ended_at: Option<String>,
     pub input: Option<Box<RawValue>>,
+    pub progress: Option<ProgressView>,
+    /// The newest parts of the result.
+    #[serde(default)]
+    pub parts: Vec<PartView>,
+    /// The open question.
+    pub question: Option<QuestionView>,
+    /// All questions.
+    #[serde(default)]
+    pub questions: Vec<AskedView>,
     pub result: Option<JobResult>,
+}
+
+/// How far a job is.
+#[derive(Debug, Deserialize)]
+pub struct ProgressView {
+    pub fraction: Option<f64>,
+    pub text: Option<String>,
+}
+
+/// A part of a result.
+#[derive(Debug, Deserialize)]
+pub struct PartView {
+    pub number: u32,
+    pub artifact: Box<RawValue>,
+}
+
+/// A question that waits for an answer.
+#[derive(Debug, Deserialize)]
+pub struct QuestionView {
+    pub number: u32,
+    pub text: String,
+    /// The requester signs in elsewhere.
+    #[serde(default)]
+    pub auth: bool,
+}
+
+/// A question and its answer.
+#[derive(Debug, Deserialize)]
+pub struct AskedView {
+    pub number: u32,
+    pub text: String,
+    pub answer: Option<Box<RawValue>>,
 }
 
 /// The job's result.
@@ -116,6 +157,55 @@ pub struct JobResult {
 pub struct JobState {
     pub id: String,
     pub state: String,
+}
+
+/// A job after a question.
+#[derive(Deserialize)]
+pub struct AskState {
+    pub id: String,
+    pub state: String,
+    pub question: Option<QuestionView>,
+}
+
+/// A worker's report about one assignment of a job.
+#[derive(Serialize)]
+pub struct ReportBody<'a> {
+    pub epoch: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fraction: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<&'a str>,
+}
+
+/// A part of a worker's result.
+#[derive(Serialize)]
+pub struct PartBody<'a> {
+    pub epoch: u32,
+    pub artifact: &'a RawValue,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub append: bool,
+}
+
+/// A worker's question.
+#[derive(Serialize)]
+pub struct AskBody<'a> {
+    pub epoch: u32,
+    pub text: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub auth: bool,
+}
+
+/// A requester's answer.
+#[derive(Serialize)]
+pub struct AnswerBody<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<&'a RawValue>,
 }
 
 /// A job to post.
@@ -171,6 +261,8 @@ pub struct WorkerReply<'a> {
     pub output: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'a str>,
 }
