@@ -16,3 +16,8 @@ fn work_is_had_done_as_its_recipe_says() {
 fn programs_are_told_as_their_recipe_says() {
     assert!(walk(include_str!("../../../docs/recipes/webhooks.md")) >= 2);
 }
+
+#[test]
+fn the_page_about_questions_runs_as_printed() {
+    assert!(walk(include_str!("../../../docs/recipes/questions.md")) >= 4);
+}
