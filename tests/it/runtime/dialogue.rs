@@ -58,9 +58,11 @@ impl Scene {
         self.worker.take().expect("it runs").kill();
     }
 
-    /// The last event of the runtime of a kind.
-    fn said(&self, event: &str) -> Value {
-        self.worker.as_ref().and_then(|worker| worker.said(event)).expect("an event")
+    /// The last event of the runtime of a kind, as soon as there is one.
+    async fn said(&self, event: &str) -> Value {
+        let worker = self.worker.as_ref().expect("it runs");
+        eventually(async || worker.said(event).is_some()).await;
+        worker.said(event).expect("an event")
     }
 
     async fn hire(&self) -> String {
@@ -108,7 +110,7 @@ async fn a_program_reports_hands_over_a_part_asks_and_goes_on_with_the_answer() 
         );
         assert_eq!(job["parts"][0]["artifact"], json!({"title": "A trip"}));
         assert_eq!(job["question"]["text"], "Which city?");
-        assert_eq!(scene.said("asked")["question"], "Which city?");
+        assert_eq!(scene.said("asked").await["question"], "Which city?");
         scene.answer(&id, "Lugano").await;
         let ended = scene.ended(&id).await;
         assert_eq!(ended["state"], "completed", "{ended}");
@@ -220,7 +222,8 @@ async fn messages_of_an_a2a_client_and_its_cancellation_reach_the_program() {
         let scene = Scene::build(LISTENS, mode).await;
         let client = scene.hub.a2a_client("ann").await;
         scene.hub.grant("a2a:ann", "10").await;
-        let registered = scene.said("at_work")["agent_id"].as_str().expect("an id").to_owned();
+        let registered =
+            scene.said("at_work").await["agent_id"].as_str().expect("an id").to_owned();
         let base = scene.hub.a2a_path("registry", &registered);
         let open = async |id: &str| {
             let hire = json!({"urn:rialto:a2a:hire:v1": {"budget": "1"}});
@@ -260,10 +263,7 @@ async fn messages_of_an_a2a_client_and_its_cancellation_reach_the_program() {
             eventually(async || scene.heard().len() == 5).await;
             assert_eq!(scene.heard()[4], json!({"job_id": task, "cancelled": true}));
         }
-        eventually(async || {
-            scene.worker.as_ref().is_some_and(|one| one.said("called_off").is_some())
-        })
-        .await;
+        scene.said("called_off").await;
         scene.hub.stop().await;
     }
 }
@@ -282,9 +282,7 @@ async fn a_program_refuses_a_job_for_good_and_is_not_blamed() {
         };
         assert_eq!(ended["result"]["text"], text);
         assert_eq!(ended["held"], 0.0, "{ended}");
-        let worker = scene.worker.as_ref().expect("it runs");
-        eventually(async || worker.said("ended").is_some()).await;
-        assert_eq!(scene.said("ended")["outcome"], "refused");
+        assert_eq!(scene.said("ended").await["outcome"], "refused");
         scene.hub.stop().await;
     }
 }
