@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from rialto_hub import JobView, RialtoError
+from rialto_hub import Hub, JobView, RialtoError
 
 from .kit import BINARY, LOGGING, AgentProcess, HubProcess, clean_environment, eventually
 
@@ -173,6 +174,38 @@ def test_a_question_is_asked_once_whoever_is_killed_while_it_is_open(bench: Benc
     assert [part.artifact for part in ended.parts] == [{"text": "before"}]
     runs = [note for note in bench.notes() if note.startswith("ask")]
     assert runs == [f"ask {job.id} {repeat}" for repeat in (False, True, True)]
+
+
+def test_a_requester_that_is_killed_goes_on_with_its_job(bench: Bench, tmp_path: Path) -> None:
+    job_id, key = str(uuid.uuid4()), bench.hub.register()
+    program = f"""
+import sys, time
+from rialto_hub import Hub
+
+def answer(question):
+    print(question.text, flush=True)
+    time.sleep(60)
+
+Hub({bench.hub.url!r}, key={key!r}).hire(
+    "ask-{bench.name}", budget="0.01", id={job_id!r}, on_question=answer
+)
+"""
+    requester = subprocess.Popen(
+        [sys.executable, "-c", program], env=clean_environment(), stdout=subprocess.PIPE, text=True
+    )
+    assert requester.stdout is not None
+    assert requester.stdout.readline() == "first?\n"
+    requester.kill()
+    requester.wait()
+    requester.stdout.close()
+    with Hub(bench.hub.url, key=key) as hub:
+        # The same id is the same job, with the question that it asked.
+        job = hub.hire(
+            f"ask-{bench.name}", budget="0.01", id=job_id, on_question=lambda one: one.text
+        )
+        assert job.output == {"answers": ["first?", "second?"]}
+        assert len(job.questions) == 2
+        assert hub.account().available == Decimal("99.99")
 
 
 def test_a_handler_that_went_on_after_an_answer_does_not_run_again(bench: Bench) -> None:

@@ -152,7 +152,9 @@ class Agent:
 
     async def _run_with_signals(self) -> None:
         stop = asyncio.Event()
-        with _stop_on_signals(stop):
+        # Only the main thread gets signals.
+        is_main = threading.current_thread() is threading.main_thread()
+        with _stop_on_signals(stop) if is_main else contextlib.nullcontext():
             await self._work(stop, self._on_event)
 
     async def _work(

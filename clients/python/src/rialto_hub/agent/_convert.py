@@ -197,6 +197,8 @@ class Converter:
     def _pydantic(self, hint: Any) -> tuple[JsonSchema, Loader]:
         import pydantic  # noqa: PLC0415
 
+        if not hasattr(pydantic, "TypeAdapter"):
+            raise bad_schema("models need version 2 of pydantic")
         adapter = pydantic.TypeAdapter(hint)
         schema = adapter.json_schema(mode="validation")
         definitions = schema.pop("$defs", {})
