@@ -21,6 +21,7 @@ from rialto_hub import (
     Decline,
     Fail,
     Hub,
+    HubError,
     InvalidInput,
     Job,
     JobCancelled,
@@ -113,6 +114,7 @@ def test_a_handler_ends_its_job_as_it_says(bench: Bench, caplog: pytest.LogCaptu
             "exit": SystemExit(3),
             "stop": StopIteration(),
             "empty": Fail(),
+            "half": Fail("half a \ud800 character"),
         }
         raise kinds[how]
 
@@ -138,6 +140,7 @@ def test_a_handler_ends_its_job_as_it_says(bench: Bench, caplog: pytest.LogCaptu
                 ("exit", "execution", "the handler failed: RuntimeError"),
                 ("stop", "execution", "the handler failed: RuntimeError"),
                 ("empty", "execution", "the handler raised Fail"),
+                ("half", "execution", "half a ? character"),
             ):
                 job = bench.hire(name, {"how": how})
                 assert (job.state, job.cause, job.failure_reason) == ("failed", cause, reason), how
@@ -149,7 +152,7 @@ def test_a_handler_ends_its_job_as_it_says(bench: Bench, caplog: pytest.LogCaptu
         # The reputation counts failures only.
         me = next(bench.boss.agents(f"end-{bench.name}"))
         failures = bench.boss.reputation(me.id).scores["registry"]["failures"]
-        assert failures == 3 * 5 + 1
+        assert failures == 3 * 6 + 1
     assert "the password is 1234" in caplog.text, "the log of the agent has the whole error"
     assert bench.boss.account().available == 100
 
@@ -597,6 +600,24 @@ def test_an_output_that_the_hub_does_not_take_is_a_failure(bench: Bench) -> None
         assert job.state == "failed"
         assert (job.failure_reason or "").startswith("the hub did not accept the output")
         assert bench.hire("many").state == "failed"
+
+
+def test_numbers_of_any_size_do_no_harm(bench: Bench) -> None:
+    @bench.skill("echo")
+    def echo(n: int, x: Any = None) -> dict[str, Any]:
+        return {"n": n, "x": x}
+
+    with bench.agent.start():
+        for number in ("1e400", "-1E+1000000000", "1e99999999999999999999", "9" * 10_000):
+            for member in ("n", "x"):
+                given = {"n": 1, member: Decimal(number) if len(number) < 20 else 5}
+                try:
+                    job = bench.hire("echo", given)
+                except HubError as error:
+                    assert error.status in (400, 422)
+                else:
+                    assert job.has_ended
+        assert bench.hire("echo", {"n": 10**30}).output == {"n": 10**30, "x": None}
 
 
 def test_prices_schemas_and_media_types_are_registered(hub_process: HubProcess, boss: Hub) -> None:

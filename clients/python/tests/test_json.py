@@ -25,6 +25,13 @@ def test_an_integer_of_any_length_is_read() -> None:
     assert write(read(digits)) == digits.replace("9" * 50_000, str(Decimal(digits)))
 
 
+def test_a_number_beyond_all_bounds_is_read() -> None:
+    for digits, value in (("1e999999999999999999999", float("inf")), ("1e-9999999999999999999", 0)):
+        assert float(read(digits)) == value
+        assert float(with_floats(read(digits))) == value
+    assert with_floats(read("[1e400,-1e400]")) == [float("inf"), float("-inf")]
+
+
 def test_text_that_looks_like_a_number_stays_text() -> None:
     for value in ("1.5", '"1.5"', "\x00", "😀"):
         assert read(write({"v": value, "n": Decimal("1.5")})) == {"v": value, "n": Decimal("1.5")}

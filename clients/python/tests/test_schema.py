@@ -181,6 +181,15 @@ def test_a_rule_that_would_not_be_checked_is_refused() -> None:
         assert caught.value.code == "bad_skill", schema
 
 
+def test_a_number_with_a_huge_exponent_costs_nothing() -> None:
+    for digits in ("1E+1000000000", "-1E+999999999", "1E+5000"):
+        with pytest.raises(ValueError, match="must be an integer"):
+            load(int, Decimal(digits))
+        assert Validator({"multipleOf": 3}).check(Decimal(digits))
+        assert Validator({"maximum": 5}).check(Decimal(digits)) == [] or digits[0] != "-"
+    assert load(int, Decimal("1E+30")) == 10**30
+
+
 def test_violations_are_limited() -> None:
     assert len(Validator({"items": {"type": "string"}}).check(list(range(1_000)))) == 20
 

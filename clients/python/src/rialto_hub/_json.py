@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 # Python refuses to convert longer integers, because that takes quadratic time.
@@ -23,9 +23,17 @@ def _integer(digits: str) -> int | Decimal:
     return int(digits) if len(digits) <= _INTEGER_DIGITS_MAX else Decimal(digits)
 
 
+def _decimal(digits: str) -> Decimal | float:
+    try:
+        return Decimal(digits)
+    except InvalidOperation:
+        # Its exponent has more digits than any number needs: it is infinite or zero.
+        return float(digits)
+
+
 def read(text: str | bytes) -> Any:
     """Parse JSON. Numbers with a point or an exponent become ``Decimal``. Raises ``ValueError``."""
-    return json.loads(text, parse_float=Decimal, parse_int=_integer)
+    return json.loads(text, parse_float=_decimal, parse_int=_integer)
 
 
 def with_floats(value: Any) -> Any:

@@ -64,6 +64,14 @@ Record: TypeAlias = dict[str, Any]
 _Waiter: TypeAlias = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
 
 
+class _Line(NamedTuple):
+    """A record that is to be written, and what waits until it is on disk."""
+
+    record: Record
+    data: bytes
+    waiter: _Waiter | None
+
+
 def digest_of(item: WorkItem) -> str:
     """Return what tells apart jobs of two hubs that have the same id."""
     opened_at = (item.opened_at - _EPOCH) // timedelta(milliseconds=1)
@@ -85,7 +93,7 @@ class Journal:
         self._broken: str | None = None
         self._size = self._appended = 0
         self._descriptor = self._rewrite()
-        self._queue: queue.SimpleQueue[tuple[Record, _Waiter | None] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Line | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._write_all, name="rialto-journal", daemon=True)
         self._thread.start()
 
@@ -122,7 +130,8 @@ class Journal:
     def close_entry(self, assignment: AssignmentRef) -> None:
         """The hub has the outcome, or the assignment is lost. If this is lost, it is reported again."""
         if self.find(assignment) is not None:
-            self._queue.put((_record(assignment, {"t": "close"}), None))
+            record = _record(assignment, {"t": "close"})
+            self._queue.put(_Line(record, _line(record), None))
 
     def close(self) -> None:
         """Write what is waiting and close the file."""
@@ -134,7 +143,8 @@ class Journal:
         """Append a record and wait until it is on disk. Raises ``OSError``."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
-        self._queue.put((_record(assignment, record), (loop, waiter)))
+        record = _record(assignment, record)
+        self._queue.put(_Line(record, _line(record), (loop, waiter)))
         # A record that is being written is not taken back.
         await asyncio.shield(waiter)
 
@@ -143,13 +153,13 @@ class Journal:
         while is_open:
             batch, is_open = self._next_batch()
             error = self._append(batch)
-            for _, waiter in batch:
-                if waiter is not None:
-                    _resolve(waiter, error)
+            for line in batch:
+                if line.waiter is not None:
+                    _resolve(line.waiter, error)
 
-    def _next_batch(self) -> tuple[list[tuple[Record, _Waiter | None]], bool]:
+    def _next_batch(self) -> tuple[list[_Line], bool]:
         """Wait for records, and take all that are there."""
-        batch: list[tuple[Record, _Waiter | None]] = []
+        batch: list[_Line] = []
         item = self._queue.get()
         while item is not None:
             batch.append(item)
@@ -159,10 +169,10 @@ class Journal:
                 return batch, True
         return batch, False
 
-    def _append(self, batch: list[tuple[Record, _Waiter | None]]) -> OSError | None:
+    def _append(self, batch: list[_Line]) -> OSError | None:
         if self._broken is not None:
             return OSError(self._broken)
-        data = b"".join(_line(record) for record, _ in batch)
+        data = b"".join(line.data for line in batch)
         try:
             _write(self._descriptor, data)
         except OSError as error:
@@ -175,7 +185,7 @@ class Journal:
             return error
         self._size += len(data)
         self._appended += len(data)
-        if any(waiter is not None for _, waiter in batch):
+        if any(line.waiter is not None for line in batch):
             try:
                 _sync(self._descriptor)
             except OSError as error:
@@ -183,8 +193,8 @@ class Journal:
                 self._broken = str(error)
                 return error
         with self._lock:
-            for record, _ in batch:
-                _apply(self._entries, record)
+            for line in batch:
+                _apply(self._entries, line.record)
         if self._appended > COMPACT_AFTER:
             self._compact()
         return None

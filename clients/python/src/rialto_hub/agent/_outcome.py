@@ -33,9 +33,14 @@ class Outcome:
         return self.kind == "done"
 
 
+def reason(text: str) -> str:
+    """Return a text that the hub takes: neither too long nor with half characters."""
+    return text.encode("utf-8", "replace").decode()[:TEXT_MAX]
+
+
 def failed(text: str) -> Outcome:
     """Return a failure. An empty reason is none for the hub."""
-    return Outcome("failed", text[:TEXT_MAX] or "the handler failed")
+    return Outcome("failed", reason(text) or "the handler failed")
 
 
 def output_of(value: Any) -> Any:
@@ -79,9 +84,7 @@ class HandlerEnd(Exception):
 
     def outcome(self) -> Outcome:
         """Return the outcome."""
-        return Outcome(
-            self.kind, str(self)[:TEXT_MAX] or f"the handler raised {type(self).__name__}"
-        )
+        return Outcome(self.kind, reason(str(self)) or f"the handler raised {type(self).__name__}")
 
 
 class Fail(HandlerEnd):

@@ -33,6 +33,7 @@ from ._outcome import (
     Question,
     Result,
     failed,
+    reason,
 )
 from ._skill import Skill
 from ._threads import in_thread
@@ -167,6 +168,9 @@ class JobRun:
 
         ``on_end`` is called when the handler has really ended, which may be later.
         """
+        if self.cancel_reason is not None:
+            on_end()
+            return None
         self._limit_since = time.monotonic()
         handler: asyncio.Future[Any] = asyncio.ensure_future(self._handle(arguments))
         handler.add_done_callback(lambda _: on_end())
@@ -320,7 +324,7 @@ class JobRun:
         before = self._pending or Progress()
         self._pending = Progress(
             before.fraction if fraction is None else fraction,
-            before.text if text is None else text,
+            before.text if text is None else reason(text),
         )
         if not self._is_flushing:
             self._is_flushing = True
@@ -545,6 +549,6 @@ def _ignore(handler: asyncio.Future[Any]) -> None:
     handler.add_done_callback(ended)
 
 
-def invalid_input(reason: str) -> Outcome:
+def invalid_input(wrong: str) -> Outcome:
     """Return the outcome for an input that does not match."""
-    return InvalidInput(f"the input does not match the skill's input schema: {reason}").outcome()
+    return InvalidInput(f"the input does not match the skill's input schema: {wrong}").outcome()

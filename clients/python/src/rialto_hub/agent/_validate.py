@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 from .. import _json
@@ -16,6 +16,8 @@ from .._errors import AgentError
 
 #: How many violations one check reports.
 VIOLATIONS_MAX = 20
+#: The digits of an integer that is written with an exponent.
+INTEGER_DIGITS_MAX = 4_000
 _QUOTE_MAX = 200
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 _ARTICLES = {"integer": "an", "array": "an", "object": "an"}
@@ -291,6 +293,14 @@ _Measure: TypeAlias = Callable[[Any], Decimal | None]
 _Within: TypeAlias = Callable[[Decimal, Decimal], bool]
 
 
+def _is_multiple(size: Decimal, step: Decimal) -> bool:
+    try:
+        return size % step == 0
+    except InvalidOperation:
+        # There are more digits between them than are computed with.
+        return False
+
+
 def _at_least(size: Decimal, limit: Decimal) -> bool:
     return size >= limit
 
@@ -304,7 +314,11 @@ _LIMITS: dict[str, tuple[_Measure, _Within, str]] = {
     "maximum": (_number, _at_most, "must be ≤ {}"),
     "exclusiveMinimum": (_number, lambda size, limit: size > limit, "must be > {}"),
     "exclusiveMaximum": (_number, lambda size, limit: size < limit, "must be < {}"),
-    "multipleOf": (_number, lambda size, step: size % step == 0, "must be a multiple of {}"),
+    "multipleOf": (
+        _number,
+        lambda size, step: _is_multiple(size, step),
+        "must be a multiple of {}",
+    ),
     "minLength": (_text, _at_least, "must have at least {} characters"),
     "maxLength": (_text, _at_most, "must have at most {} characters"),
     "minItems": (_items, _at_least, "must have at least {} items"),
@@ -344,9 +358,16 @@ def _has_type(value: Any, name: str) -> bool:
             return True
         if not isinstance(value, float | Decimal):
             return False
-        return name == "number" or value == value // 1
+        return name == "number" or _is_integer(value)
     kind: dict[str, type] = {"string": str, "array": list, "object": dict}
     return isinstance(value, kind[name])
+
+
+def _is_integer(value: float | Decimal) -> bool:
+    if isinstance(value, float):
+        return value.is_integer()
+    # An integer with more digits would take long to be made.
+    return value.adjusted() <= INTEGER_DIGITS_MAX and value == value.to_integral_value()
 
 
 def _is_equal(value: Any, option: Any) -> bool:

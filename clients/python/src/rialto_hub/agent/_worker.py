@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -82,6 +83,7 @@ class WorkerHubs:
         # Amounts and numbers of inputs keep their digits until a handler gets them.
         self._own = AsyncHub(url, key=key, exact_numbers=True)
         self._sync: Hub | None = None
+        self._lock = threading.Lock()
 
     def worker_hub(self, action: str) -> AsyncHub:
         """Return the hub that repeats calls until there is an answer."""
@@ -98,9 +100,10 @@ class WorkerHubs:
 
     def sync_hub(self) -> Hub:
         """Return the hub for threads."""
-        if self._sync is None:
-            self._sync = Hub(self._url, key=self._key, exact_numbers=self._exact)
-        return self._sync
+        with self._lock:
+            if self._sync is None:
+                self._sync = Hub(self._url, key=self._key, exact_numbers=self._exact)
+            return self._sync
 
     async def close(self) -> None:
         """Close the connections."""
@@ -148,6 +151,11 @@ class _Capacity:
             self.waiting.append(waiter)
             try:
                 await waiter
+            except asyncio.CancelledError:
+                # What woke this one up is for the next one.
+                if waiter.done() and not waiter.cancelled():
+                    self._wake(1)
+                raise
             finally:
                 if waiter in self.waiting:
                     self.waiting.remove(waiter)
@@ -327,7 +335,12 @@ class Worker:
         """Do one job and report its outcome."""
         assignment = AssignmentRef(item.id, item.epoch)
         began = time.monotonic()
-        outcome = await self._outcome(item, assigned)
+        try:
+            outcome = await self._outcome(item, assigned)
+        except Exception:
+            # Its requester waits for an answer, whatever went wrong here.
+            log.exception("job %s", item.id)
+            outcome = failed("the agent failed to do this job")
         if outcome is None:
             return
         assigned.is_finished = True
@@ -355,7 +368,7 @@ class Worker:
             return _INTERRUPTED
         try:
             arguments = skill.load(item.input)
-        except (ValueError, RecursionError) as error:
+        except (ValueError, ArithmeticError, RecursionError) as error:
             return invalid_input(str(error))
         if not await self._capacity.acquire():
             return None
@@ -481,7 +494,7 @@ class Worker:
             skill.load(job.input)
             price = skill.price_for(len(_json.write_bytes(job.input)))
             await hub.make_offer(job_id, price)
-        except (RialtoError, ValueError, RecursionError) as error:
+        except (RialtoError, ValueError, ArithmeticError, RecursionError) as error:
             log.info("no offer for job %s: %s", job_id, error)
             return
         self._reporter.emit(AgentEvent("offer_sent", job=job_id, amount=f"{price:f}"))
