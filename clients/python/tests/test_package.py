@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import subprocess
 import sys
 import venv
@@ -85,6 +86,26 @@ def test_every_public_name_is_listed_and_documented() -> None:
         if isinstance(value, type):
             assert value.__doc__, name
             assert not value.__doc__.startswith(f"{name}("), name
+
+
+def test_the_common_description_names_what_there_is() -> None:
+    text = (ROOT.parent / "README.md").read_text()
+
+    def table(after: str) -> str:
+        blocks = text.split(after, 1)[1].split("\n\n")
+        return next(block for block in blocks if block.startswith("|"))
+
+    methods = re.findall(r"`(\w+)(?:\([^`]*\))?`", table("## The hub"))
+    assert len(methods) > 35
+    assert [name for name in methods if not hasattr(rialto_hub.Hub, name)] == []
+    documented = set(methods) | {"close", "url", "hire", "run_flow", "stream", "with_retry"}
+    public = {name for name in dir(rialto_hub.Hub) if not name.startswith("_")}
+    assert public - documented == set()
+    for name in re.findall(r"^\| `(\w+)` \|", table("## Errors"), re.M):
+        assert hasattr(rialto_hub, name), name
+    members = re.findall(r"`(\w+)(?:\([^`]*\))?`", table("### The job in a handler"))
+    for name in set(members) - {"time_limit", "stopping", "text", "input", "meta"}:
+        assert hasattr(rialto_hub.AsyncJob, name), name
 
 
 def test_the_types_are_sound() -> None:
