@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use rialto_core::changes::Changes;
-use rialto_core::event::HistoryLine;
+use rialto_core::event::{Event, HistoryLine};
 use rialto_core::id::AgentId;
 use tokio::sync::Notify;
 
@@ -18,11 +18,15 @@ use super::Engine;
 /// Lines queued for a watcher that is busy.
 const WATCHER_QUEUE_MAX: usize = 256;
 
-/// Which agents a watcher sees.
+/// What a watcher sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchFilter {
+    /// The state and the standing of all agents.
     All,
+    /// The same of some agents.
     Agents(HashSet<AgentId>),
+    /// Which agents register, and what they change.
+    Registered,
 }
 
 impl WatchFilter {
@@ -31,6 +35,7 @@ impl WatchFilter {
         match self {
             Self::All => true,
             Self::Agents(agents) => agents.contains(&agent),
+            Self::Registered => false,
         }
     }
 }
@@ -43,6 +48,7 @@ pub struct Watchers(Mutex<WatcherLists>);
 struct WatcherLists {
     by_agent: HashMap<AgentId, Vec<Weak<WatcherQueue>>>,
     of_all: Vec<Weak<WatcherQueue>>,
+    of_registrations: Vec<Weak<WatcherQueue>>,
 }
 
 #[derive(Default)]
@@ -76,6 +82,9 @@ impl Watchers {
     /// Queues the lines of a committed batch for their watchers.
     pub fn publish(&self, batch: &Changes) {
         let lists = self.0.lock();
+        for line in batch.history_lines.iter().filter(|line| is_about_registrations(line)) {
+            lists.of_registrations.iter().filter_map(Weak::upgrade).for_each(|slot| slot.add(line));
+        }
         if lists.by_agent.is_empty() && lists.of_all.is_empty() {
             return;
         }
@@ -98,6 +107,12 @@ impl Watchers {
     }
 }
 
+fn is_about_registrations(line: &HistoryLine) -> bool {
+    line.events
+        .iter()
+        .any(|event| matches!(event, Event::AgentRegistered { .. } | Event::AgentUpdated { .. }))
+}
+
 impl WatcherQueue {
     fn add(&self, line: &Arc<HistoryLine>) {
         let mut queue = self.queue.lock();
@@ -117,6 +132,7 @@ impl Engine {
         let mut lists = self.inner.watchers.0.lock();
         match &watched {
             WatchFilter::All => lists.of_all.push(Arc::downgrade(&slot)),
+            WatchFilter::Registered => lists.of_registrations.push(Arc::downgrade(&slot)),
             WatchFilter::Agents(agents) => {
                 for agent in agents {
                     lists.by_agent.entry(*agent).or_default().push(Arc::downgrade(&slot));
@@ -152,6 +168,7 @@ impl Drop for Watcher {
         let others = |slot: &Weak<WatcherQueue>| slot.as_ptr() != own;
         match &self.watched {
             WatchFilter::All => lists.of_all.retain(others),
+            WatchFilter::Registered => lists.of_registrations.retain(others),
             WatchFilter::Agents(agents) => {
                 for agent in agents {
                     if let Some(list) = lists.by_agent.get_mut(agent) {

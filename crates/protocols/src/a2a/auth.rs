@@ -79,7 +79,7 @@ async fn guest(context: &A2aContext) -> Result<AgentId, A2aError> {
     let key = Key::from_random(KeyPrefix::AGENT, engine.random().new_key_bytes());
     let new = NewAgent { home: ID, native: GUEST, name: GUEST };
     let order = registration(GUEST, make_aliases(engine, new), Actor::Anonymous, &key, false);
-    match engine.run(order).await {
+    match engine.run(Command::Register(Box::new(order))).await {
         Ok(Answer::Agent { agent, .. }) => Ok(agent.id),
         Ok(_) => Err(A2aError::new(Reason::InternalError, "internal error")),
         // Another request was faster.
@@ -90,15 +90,15 @@ async fn guest(context: &A2aContext) -> Result<AgentId, A2aError> {
     }
 }
 
-/// The order that registers an agent that only calls others.
+/// The registration of an agent that only calls others.
 pub fn registration(
     name: &str,
     aliases: Vec<(rialto_core::alias::Protocol, String)>,
     actor: Actor,
     key: &Key,
     rotate_key: bool,
-) -> Command {
-    Command::Register(Box::new(Registration {
+) -> Registration {
+    Registration {
         actor,
         home: ID,
         native_id: name.to_owned(),
@@ -113,5 +113,5 @@ pub fn registration(
         card: "{}".to_owned(),
         key: Some(key.hash()),
         rotate_key,
-    }))
+    }
 }

@@ -18,6 +18,8 @@ mod operations;
 #[cfg(feature = "server")]
 mod original;
 #[cfg(feature = "server")]
+mod remote;
+#[cfg(feature = "server")]
 mod settings;
 #[cfg(feature = "server")]
 mod task_log;
@@ -35,6 +37,8 @@ use {
     self::delivery::{A2aEncoder, PushSecrets, StoredPush},
     self::fields::A2aFieldMap,
     self::operations::operations,
+    self::remote::access_token::AccessTokens,
+    self::remote::supervisor::{Followers, Supervisor},
     self::settings::Settings,
     self::wire::Version,
     self::wire::error::{A2aError, Reason},
@@ -43,8 +47,8 @@ use {
     crate::adapter::operation::{ErrorInfo, bind_operations, describe_operations},
     crate::adapter::settings::ProtocolSettings,
     crate::adapter::{
-        Api, EdgeError, HubContext, NewAgent, OpenProtocol, Operation, OperationInfo,
-        ProtocolAdapter, ProtocolContext, naming,
+        Api, BackgroundTask, EdgeError, HubContext, NewAgent, OpenProtocol, Operation,
+        OperationInfo, ProtocolAdapter, ProtocolContext, naming,
     },
     crate::kit::ed25519::SecretKey,
     crate::kit::object::ObjectWriter,
@@ -118,6 +122,10 @@ pub struct A2aState {
     pub settings: Settings,
     /// Signs cards and nothing else.
     pub card_key: SecretKey,
+    /// For servers of agents that want them.
+    pub access_tokens: AccessTokens,
+    /// Jobs of such agents that are followed at this node.
+    pub followers: Followers,
     secret: HubSecret,
     /// When this program began to show the hub's own card.
     opened_at: OnceLock<Timestamp>,
@@ -131,7 +139,9 @@ const PUSH_PURPOSE: &str = "a2a push";
 impl A2aState {
     pub fn new(settings: Settings, secret: &HubSecret) -> Self {
         let card_key = SecretKey::from_seed(&secret.derive("rialto a2a card v1", "card"));
-        Self { settings, card_key, secret: secret.clone(), opened_at: OnceLock::new() }
+        let (access_tokens, followers) = (AccessTokens::default(), Followers::default());
+        let opened_at = OnceLock::new();
+        Self { settings, card_key, access_tokens, followers, secret: secret.clone(), opened_at }
     }
 
     /// Since when the hub's own card is as it is: it changes only with the program and its settings.
@@ -186,6 +196,10 @@ impl OpenProtocol for A2aState {
 
     fn delivery_encoder(self: Arc<Self>, context: &HubContext) -> Arc<dyn DeliveryEncoder> {
         Arc::new(A2aEncoder { context: ProtocolContext::new(context, self) })
+    }
+
+    fn run_background_tasks(self: Arc<Self>, context: &HubContext) -> BackgroundTask {
+        Box::pin(Supervisor::new(ProtocolContext::new(context, self)).run())
     }
 
     fn job_messages(self: Arc<Self>, context: &HubContext) -> Box<dyn JobMessages> {

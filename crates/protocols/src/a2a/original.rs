@@ -8,7 +8,7 @@ use super::translate::TaskMeta;
 use super::wire::Version;
 use super::wire::message::Message;
 use super::wire::reader::Reader;
-use super::wire::task::{StatusUpdate, StreamEvent};
+use super::wire::task::{Artifact, ArtifactUpdate, StatusUpdate, StreamEvent};
 use crate::kit::ijson;
 use crate::kit::object::ObjectWriter;
 
@@ -21,6 +21,19 @@ pub struct ArtifactExtras {
 }
 
 impl ArtifactExtras {
+    /// What an update says besides its artifact.
+    pub fn of(update: &ArtifactUpdate) -> Self {
+        Self { last_chunk: update.last_chunk, metadata: update.metadata.clone() }
+    }
+
+    /// As it is kept.
+    pub fn write(&self) -> String {
+        ObjectWriter::new()
+            .maybe_raw("lastChunk", self.last_chunk.then_some("true"))
+            .maybe_raw("metadata", self.metadata.as_deref())
+            .finish()
+    }
+
     /// What was kept with an artifact.
     pub fn read(original: &Original) -> Self {
         let mut wrong = Vec::new();
@@ -45,6 +58,16 @@ pub enum OriginalStatus {
     BareMessage(Message),
 }
 
+/// A status as it is kept.
+pub fn write_status(update: &StatusUpdate) -> String {
+    StreamEvent::Status(Box::new(update.clone())).write(Version::V1, false)
+}
+
+/// A bare message as it is kept.
+pub fn write_message(message: &Message) -> String {
+    StreamEvent::Message(Box::new(message.clone())).write(Version::V1, false)
+}
+
 impl OriginalStatus {
     /// What a worker said, with the ids of the requester's task.
     pub fn read(original: &Original, job: &Job, meta: &TaskMeta) -> Option<Self> {
@@ -58,7 +81,8 @@ impl OriginalStatus {
             task_id: Some(job.uuid.to_string()),
             ..message
         };
-        match StreamEvent::read(&json, Version::V1, &mut wrong).filter(|_| wrong.is_empty())? {
+        // What was left out by the worker is left out here as well.
+        match StreamEvent::read(&json, Version::V1, &mut wrong)? {
             StreamEvent::Status(update) => {
                 let StatusUpdate { status, metadata, .. } = *update;
                 Some(Self::Status { message: status.message.map(own), metadata })
@@ -100,4 +124,12 @@ pub fn merge_metadata(one: Option<&str>, other: String) -> String {
     let names: Vec<&str> = members.iter().map(|(name, _)| &**name).collect();
     let merged = ObjectWriter::copy_without(&first, &names);
     members.iter().fold(merged, |merged, (name, member)| merged.raw(name, member.raw())).finish()
+}
+
+/// The artifact that a worker reported.
+pub fn read_artifact(content: &str) -> Option<Artifact> {
+    let mut wrong = Vec::new();
+    let json = ijson::read(content.as_bytes()).ok()?;
+    let artifact = Artifact::read(&json, "artifact", Version::V1, &mut wrong);
+    wrong.is_empty().then_some(artifact)
 }

@@ -189,7 +189,9 @@ impl Artifacts {
 /// How many artifacts the result of a job has, if its log says that there is one.
 fn result_count(job: &Job, meta: &TaskMeta) -> Option<u32> {
     let has_output = job.result.as_ref().is_some_and(|result| result.output.is_some());
-    if job.state != State::Completed || !has_output {
+    // The artifacts of a worker of this protocol are entries of their own.
+    let is_own = OriginalStatus::of_end(job, meta).is_some();
+    if job.state != State::Completed || !has_output || is_own {
         return None;
     }
     u32::try_from(translate::result_artifacts(job, meta).len()).ok()

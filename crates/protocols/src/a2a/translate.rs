@@ -147,6 +147,9 @@ pub struct TaskMeta {
     /// The modes that the client accepts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modes: Vec<String>,
+    /// The extensions that the client activates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<String>,
 }
 
 impl TaskMeta {
@@ -188,6 +191,7 @@ pub struct NewTask<'a> {
     pub params: &'a SendParams,
     pub version: Version,
     pub context_id: &'a str,
+    pub extensions: Vec<String>,
     /// The agent it is for; `None` lets the hub choose.
     pub agent: Option<AgentId>,
     pub skill: String,
@@ -209,6 +213,7 @@ pub fn open_task(task: NewTask<'_>) -> OpenJob {
         old: task.version == Version::V03,
         agent: task.agent.map(|agent| agent.0),
         modes: task.params.configuration.accepted_output_modes.clone(),
+        extensions: task.extensions,
     };
     let by_hub = task.agent.is_none();
     let queues = task.hire.queue.unwrap_or(true);

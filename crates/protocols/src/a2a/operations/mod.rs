@@ -2,10 +2,12 @@
 //! and answered in the form of its binding.
 
 pub mod agents;
+pub mod callbacks;
 pub mod cards;
 pub mod catalog;
 pub mod http;
 pub mod push;
+pub mod registration;
 pub mod rpc;
 pub mod search;
 pub mod send;
@@ -36,13 +38,14 @@ use super::wire::params::{ListParams, PushConfig, PushParams, SendParams, TaskPa
 use super::wire::rpc::write_result;
 use super::wire::task::{StreamEvent, Task};
 use super::{A2aContext, ID, directory, extensions};
-use crate::adapter::Access::{AgentOrOperator, AnyAgent, Public, Register, Requester};
+use crate::adapter::Access::{AgentOrOperator, AnyAgent, Public, Register, Requester, Token};
 use crate::adapter::idempotency::REPLAYED;
 use crate::adapter::open_job::set_job_header;
 use crate::adapter::operation::{ResponseInfo, SchemaFn, delete, get, post, schema};
 use crate::adapter::request::MatchedOperation;
 use crate::adapter::shutdown::Shutdown;
 use crate::adapter::{Operation, OperationInfo, RowsRead};
+use crate::kit::api_doc::AnyObject;
 use crate::kit::object::ObjectWriter;
 use crate::kit::sse;
 
@@ -101,8 +104,8 @@ pub fn operations() -> Vec<Operation<A2aContext>> {
                 description: "A page of the catalog",
             })
             .at_root(),
-        post("/agents", Register, agents::register)
-            .summary("Register a client, which gets a key")
+        post("/agents", Register, registration::register)
+            .summary("Register a client, or an agent with a server of its own; it gets a key")
             .request::<RegistrationMembers>(REGISTRATION_EXAMPLE)
             .responds::<RegistrationBody>(201, "A new agent")
             .responds::<RegistrationBody>(200, "A known agent")
@@ -124,6 +127,15 @@ pub fn operations() -> Vec<Operation<A2aContext>> {
             .path_param::<AgentName>()
             .responds::<AgentCardBody>(200, "The card")
             .response(UNCHANGED),
+        post("/agents/{agent}/refresh", AgentOrOperator, registration::refresh)
+            .summary("Fetch the card of an agent with a server of its own again")
+            .path_param::<AgentName>()
+            .responds::<RefreshBody>(200, "The agent as it is now"),
+        post("/callbacks/{token}", Token, callbacks::push)
+            .summary("Tell the hub that there is news of the task that this URL belongs to")
+            .path_param::<CallbackName>()
+            .request::<AnyObject>("{}")
+            .responds::<EmptyBody>(200, "The hub asks for the task"),
         delete("/agents/{agent}", AgentOrOperator, agents::remove)
             .summary("Unregister an agent of this protocol")
             .path_param::<AgentName>()

@@ -180,6 +180,7 @@ impl Send<'_> {
             params: &self.params,
             version: self.call.binding.version(),
             context_id: &context_id,
+            extensions: self.call.wanted_extensions().into_iter().map(str::to_owned).collect(),
             agent,
             skill: skill.clone(),
             hire: &self.hire,

@@ -9,6 +9,13 @@ crate::value_schema!(AgentName, {
     "description": "The name of an agent, such as `my-agent`"
 });
 
+/// The token of one assignment of one job.
+pub enum CallbackName {}
+crate::value_schema!(CallbackName, {
+    "type": "string",
+    "description": "The token of one assignment of one job"
+});
+
 /// A variable part of a path.
 pub enum PathName {}
 crate::value_schema!(PathName, {
@@ -289,10 +296,34 @@ pub struct CatalogBody {
 crate::request_members! {
     /// A registration.
     RegistrationMembers {
-        /// 1 to 64 characters of a-z, 0-9 and -.
-        name: String,
+        /// 1 to 64 characters of a-z, 0-9 and -. Required without `card_url`.
+        name: Option<String>,
+        /// The card of an agent with a server of its own.
+        card_url: Option<String>,
+        /// What it asks for each of its skills, as decimal text.
+        prices: Option<AnyObject>,
+        /// What its server wants of callers.
+        auth: Option<AuthMembers>,
         /// Whether a known agent gets a new key.
         rotate_key: Option<bool>,
+    }
+}
+
+crate::request_members! {
+    /// Credentials for the server of an agent: `bearer` with `token`, `basic` with `username` and
+    /// `password`, `header` with `name` and `value`, or `oauth2` with `token_url`, `client_id`,
+    /// `client_secret` and perhaps `scope`.
+    AuthMembers {
+        scheme: String,
+        token: Option<String>,
+        username: Option<String>,
+        password: Option<String>,
+        name: Option<String>,
+        value: Option<String>,
+        token_url: Option<String>,
+        client_id: Option<String>,
+        client_secret: Option<String>,
+        scope: Option<String>,
     }
 }
 
@@ -303,10 +334,60 @@ crate::answer_members! {
         name: String,
         url: String,
         owner: String,
-        skills: Vec<AnyObject>,
+        skills: Vec<PricedSkill>,
     } optional {
         api_key: String,
+        interface: InterfaceBody,
+        signature: SignatureName,
+        proven: bool,
+        proof: ProofBody,
     }
+}
+
+crate::answer_members! {
+    /// An agent whose card was fetched again.
+    RefreshBody {
+        status: String,
+        name: String,
+        changed: bool,
+        skills: Vec<PricedSkill>,
+        interface: InterfaceBody,
+        signature: SignatureName,
+        proven: bool,
+    } optional {
+        proof: ProofBody,
+    }
+}
+
+crate::answer_members! {
+    /// A skill, at the price that counts, and at the price that its owner asks.
+    PricedSkill {
+        id: String,
+        price: String,
+        asks: String,
+    } optional {}
+}
+
+crate::answer_members! {
+    /// Where the hub calls an agent.
+    InterfaceBody {
+        url: String,
+        binding: String,
+        version: String,
+    } optional {}
+}
+
+crate::words! {
+    /// Whether a card has a good signature, or none.
+    SignatureName: "verified" | "unsigned"
+}
+
+crate::answer_members! {
+    /// The extension that shows whose card it is.
+    ProofBody {
+        uri: String,
+        params: AnyObject,
+    } optional {}
 }
 
 crate::answer_members! {

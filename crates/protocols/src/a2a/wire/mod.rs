@@ -9,6 +9,7 @@ pub mod error;
 pub mod message;
 pub mod params;
 pub mod reader;
+pub mod remote_card;
 pub mod rpc;
 pub mod task;
 

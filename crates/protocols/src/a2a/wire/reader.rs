@@ -53,6 +53,11 @@ impl<'a, 'b> Reader<'a, 'b> {
         found.filter(|json| *json.value() != JsonValue::Null)
     }
 
+    /// The member with exactly this name.
+    pub fn exact(&self, name: &str) -> Option<&'b Json<'a>> {
+        self.json.get(name)
+    }
+
     /// A text.
     pub fn text(&self, name: &str, wrong: &mut Violations) -> Option<String> {
         match self.get(name)?.value() {

@@ -25,6 +25,7 @@ use rialto_core::time::Timestamp;
 use rialto_engine::Failure;
 use rialto_engine::run::{LogEntry, LoggedReport};
 
+use super::HubContext;
 pub use convert::{Conversion, convert};
 pub use find_job::find_job;
 pub use hop::{Hop, HopKind, fraction_text, hops, question_member};
@@ -125,6 +126,13 @@ pub struct NeutralRequest {
 /// Members of a request that its own protocol does not define, for a worker of another protocol.
 pub fn extras(job: &Job) -> Option<String> {
     hop::field_map_of(job.request.origin).and_then(|map| map.extras(job))
+}
+
+/// The conversation that a job belongs to, as its requester names it.
+pub fn conversation(context: &HubContext, job: &Job) -> Option<String> {
+    let requester = context.protocol(job.request.origin)?.clone().job_messages(context);
+    let shown = TracedJob { job, start: None, end: None, report: None, log: &[] };
+    requester.request_sent(shown).text(Part::Conversation).filter(|name| !name.is_empty())
 }
 
 /// The same for a later message of its requester.

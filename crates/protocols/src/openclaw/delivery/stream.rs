@@ -252,6 +252,7 @@ impl AgentStream {
             WatchFilter::Agents(agents) => {
                 agents.iter().filter_map(|agent| world.agent(*agent).cloned()).collect()
             }
+            WatchFilter::Registered => Vec::new(),
         })
     }
 

@@ -1,0 +1,197 @@
+//! Fetches cards of other servers, and verifies their signatures (R86 to R92).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rialto_core::money::Credits;
+use rialto_engine::delivery::egress::{HttpResponse, SendError};
+use url::Url;
+
+use super::credentials::{self, Credentials, origin_of};
+use super::{OWNER, RemoteAgent, StoredExtension, StoredInterface, owner_token};
+use crate::a2a::A2aContext;
+use crate::a2a::wire::error::A2aError;
+use crate::a2a::wire::remote_card::{self, CardSignature, Interface, RemoteCard};
+use crate::kit::ijson;
+use crate::kit::jws::{self, JwkSet, ProtectedHeader};
+
+/// The largest card and key set, and how long fetching one may take.
+const CARD_BYTES_MAX: usize = 256 << 10;
+const KEYS_BYTES_MAX: usize = 64 << 10;
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+/// What the URIs of this hub's own extensions begin with.
+const OWN_EXTENSIONS: &str = "urn:rialto:a2a:";
+/// The most signatures of a card that are tried.
+const SIGNATURES_MAX: usize = 4;
+
+/// A card that can be used.
+pub struct FetchedCard {
+    pub card: RemoteCard,
+    pub interface: Interface,
+    /// Whether it has a good signature; otherwise it has none.
+    pub verified: bool,
+}
+
+/// Fetches the card at a URL, or says why it cannot be used.
+pub async fn fetch(context: &A2aContext, url: &str) -> Result<FetchedCard, String> {
+    if is_own(context, url) {
+        return Err("is a card of this hub; its agents are here already".to_owned());
+    }
+    let headers = vec![
+        ("accept".to_owned(), "application/json".to_owned()),
+        ("a2a-version".to_owned(), "1.0".to_owned()),
+    ];
+    let body = get(context, url, headers, CARD_BYTES_MAX).await?;
+    let json = ijson::read(&body).map_err(|bad| format!("is not a card: not valid JSON: {bad}"))?;
+    let card = RemoteCard::read(&json)
+        .map_err(|wrong| format!("is not a card: {}", A2aError::invalid(wrong).message))?;
+    let interface = card.usable_interface().cloned().ok_or_else(|| {
+        "has no usable interface: the hub speaks JSONRPC and HTTP+JSON of 1.0, and JSONRPC of 0.3"
+            .to_owned()
+    })?;
+    if is_own(context, &interface.url) {
+        return Err("has an interface at this hub; its agents are here already".to_owned());
+    }
+    context
+        .egress
+        .check_url(&interface.url)
+        .map_err(|why| format!("has an interface whose URL {why}"))?;
+    let verified = verify(context, url, &json, &card.signatures).await?;
+    if !verified && context.state.settings.require_signed {
+        return Err("is not signed, and this hub takes only signed cards".to_owned());
+    }
+    Ok(FetchedCard { card, interface, verified })
+}
+
+/// Gets a document, or says why it cannot be had. What a name resolves to stays unknown.
+async fn get(
+    context: &A2aContext,
+    url: &str,
+    headers: Vec<(String, String)>,
+    max_bytes: usize,
+) -> Result<bytes::Bytes, String> {
+    context.egress.check_url(url).map_err(|why| why.to_string())?;
+    if context.egress.try_acquire_call(url, context.engine.now()).is_err() {
+        return Err("is at a host that got too many calls this minute; try again later".to_owned());
+    }
+    match context.egress.get(url, headers, max_bytes, FETCH_TIMEOUT).await {
+        Ok(HttpResponse { status: 200, body }) => Ok(body),
+        Ok(HttpResponse { status, .. }) => Err(format!("answered HTTP {status}")),
+        Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
+            Err("could not be reached".to_owned())
+        }
+        Err(SendError::TimedOut) => {
+            Err(format!("did not answer within {} s", FETCH_TIMEOUT.as_secs()))
+        }
+        Err(SendError::InvalidResponse(why)) => Err(format!("cannot be read: {why}")),
+    }
+}
+
+/// Whether a URL is one of this hub (R88).
+fn is_own(context: &A2aContext, url: &str) -> bool {
+    origin_of(url).is_some_and(|origin| origin_of(&context.hub_url) == Some(origin))
+}
+
+/// Whether a card has a good signature: `false` if it has none, an error if all are bad (R90).
+async fn verify(
+    context: &A2aContext,
+    card_url: &str,
+    card: &ijson::Json<'_>,
+    signatures: &[CardSignature],
+) -> Result<bool, String> {
+    if signatures.is_empty() {
+        return Ok(false);
+    }
+    let texts = remote_card::signed_texts(card);
+    let mut why = "has no good signature".to_owned();
+    for signature in signatures.iter().take(SIGNATURES_MAX) {
+        match verify_one(context, card_url, &texts, signature).await {
+            Ok(()) => return Ok(true),
+            Err(bad) => why = format!("has no good signature: the last one {bad}"),
+        }
+    }
+    Err(why)
+}
+
+async fn verify_one(
+    context: &A2aContext,
+    card_url: &str,
+    texts: &[String],
+    signature: &CardSignature,
+) -> Result<(), String> {
+    let header = ProtectedHeader::parse(&signature.protected).map_err(|bad| bad.to_string())?;
+    let jku = header.jku.clone().ok_or("names no key set in jku")?;
+    let trusted = &context.state.settings.trust_jku;
+    let is_trusted = trusted.iter().any(|one| one.as_str() == jku);
+    if !is_trusted && !is_on_host_of(&jku, card_url) {
+        return Err("has its key at another host, which a2a.trust_jku does not list".to_owned());
+    }
+    let headers = vec![("accept".to_owned(), "application/json".to_owned())];
+    let keys = get(context, &jku, headers, KEYS_BYTES_MAX).await;
+    let keys = keys.map_err(|why| format!("has a key set that {why}"))?;
+    let keys = JwkSet::parse(&keys).map_err(|bad| format!("has a key set that {bad}"))?;
+    let key = keys.find(&header).ok_or("names no key of its key set")?;
+    let is_good = |text: &String| {
+        jws::verify(&signature.protected, text.as_bytes(), &signature.signature, key).is_ok()
+    };
+    if texts.iter().any(is_good) { Ok(()) } else { Err("does not fit the card".to_owned()) }
+}
+
+/// Whether two URLs have one host, and the first is as secure as the second.
+fn is_on_host_of(url: &str, other: &str) -> bool {
+    let (Ok(url), Ok(other)) = (Url::parse(url), Url::parse(other)) else { return false };
+    let is_secure = url.scheme() == "https" || other.scheme() == "http";
+    is_secure && url.host_str().is_some() && url.host_str() == other.host_str()
+}
+
+/// What a registration states besides the card.
+pub struct Terms<'a> {
+    /// The agent's name.
+    pub name: &'a str,
+    pub card_url: &'a str,
+    pub asks: &'a BTreeMap<String, Credits>,
+    pub credentials: Option<&'a Credentials>,
+    /// Credentials that are kept as they were sealed.
+    pub sealed: Option<credentials::SealedCredentials>,
+}
+
+/// What is kept of an agent with a card, or why it cannot be.
+pub fn remote_agent(
+    context: &A2aContext,
+    fetched: &FetchedCard,
+    terms: Terms<'_>,
+) -> Result<RemoteAgent, String> {
+    let FetchedCard { card, interface, verified } = fetched;
+    if let Some(missing) = credentials::missing_credentials(&card.security, terms.credentials) {
+        return Err(missing);
+    }
+    let secret = context.engine.hub_secret();
+    let auth = match (terms.sealed, terms.credentials) {
+        (Some(sealed), _) => Some(sealed),
+        (None, Some(credentials)) => {
+            let origin = origin_of(&interface.url).ok_or("the interface has no origin")?;
+            credentials.seal(secret, terms.name, &origin, context.engine.random())
+        }
+        (None, None) => None,
+    };
+    let token = owner_token(secret, terms.name);
+    let is_shown = card.owner_token(OWNER) == Some(token);
+    let own_modes = card.skills.iter().filter(|skill| !skill.input_modes.is_empty());
+    let foreign = card.extensions.iter().filter(|one| !one.uri.starts_with(OWN_EXTENSIONS));
+    Ok(RemoteAgent {
+        card_url: terms.card_url.to_owned(),
+        interface: StoredInterface::from(interface),
+        streaming: card.streaming,
+        push: card.push,
+        input_modes: card.input_modes.clone(),
+        output_modes: card.output_modes.clone(),
+        skill_modes: own_modes.map(|skill| (skill.id.clone(), skill.input_modes.clone())).collect(),
+        extensions: foreign.map(StoredExtension::from).collect(),
+        asks: terms.asks.clone(),
+        verified: *verified,
+        proven: is_shown || !context.state.settings.owner_proof,
+        auth,
+        fetched_at: context.engine.now(),
+        problem: None,
+    })
+}

@@ -1,0 +1,524 @@
+//! Reporting: what the events of a worker's task mean for the job (2.5, R98).
+
+use std::pin::Pin;
+
+use rialto_core::alias::Digest;
+use rialto_core::command::{
+    AskQuestion, Command, HandoverStage, OriginalReport, ReportOriginal, ReportProgress,
+    ReportResult,
+};
+use rialto_core::job::progress::{ProgressUpdate, ResultPart};
+use rialto_core::job::{Cause, State};
+use rialto_core::money::Credits;
+use rialto_core::refusal::Refusal;
+use rialto_engine::delivery::JOB_RESPONSE_BYTES_MAX;
+
+use super::{COMMIT_PAUSE, FollowEnd, Follower, Step};
+use crate::a2a::original::{self, ArtifactExtras};
+use crate::a2a::remote::client::RemoteError;
+use crate::a2a::remote::handover_state::Outgoing;
+use crate::a2a::remote::reported::{Missing, text_of};
+use crate::a2a::task_log::TaskLog;
+use crate::a2a::wire::content;
+use crate::a2a::wire::message::Message;
+use crate::a2a::wire::task::{
+    Artifact, ArtifactUpdate, StatusUpdate, StreamEvent, Task, TaskState, TaskStatus,
+};
+use crate::a2a::{ID, extensions};
+use crate::adapter::delivery_result::is_refusal_status;
+use crate::kit::ijson::{self, JsonValue};
+
+/// The most artifacts of a task (R29).
+const ARTIFACTS_MAX: usize = 256;
+/// The longest id of a worker's task or context, in bytes.
+const ID_BYTES_MAX: usize = 1_024;
+/// The longest text of a question or reason, in characters.
+const TEXT_MAX: usize = 8_192;
+/// The id of an artifact that has none.
+const UNNAMED: &str = "result";
+
+/// A step that takes a step of the same kind.
+type BoxedStep<'a> = Pin<Box<dyn Future<Output = Step> + Send + 'a>>;
+
+/// The task and the context that an event is about.
+pub fn ids_of(event: &StreamEvent) -> Option<(String, String)> {
+    match event {
+        StreamEvent::Task(task) => Some((task.id.clone(), task.context_id.clone())),
+        StreamEvent::Status(update) => Some((update.task_id.clone(), update.context_id.clone())),
+        StreamEvent::Artifact(update) => Some((update.task_id.clone(), update.context_id.clone())),
+        StreamEvent::Message(_) => None,
+    }
+}
+
+/// The state that an event shows.
+fn state_of(event: &StreamEvent) -> Option<TaskState> {
+    match event {
+        StreamEvent::Task(task) => Some(task.status.state),
+        StreamEvent::Status(update) => Some(update.status.state),
+        StreamEvent::Artifact(_) => Some(TaskState::Working),
+        StreamEvent::Message(_) => None,
+    }
+}
+
+impl Follower {
+    /// Reports an event of a stream that began with a message of the hub.
+    pub(super) async fn take_event(&mut self, event: StreamEvent) -> Step {
+        if let Some((task, context)) = ids_of(&event) {
+            match &self.state.task {
+                None => self.adopt(task, context, state_of(&event)).await?,
+                // Events of other tasks are ignored (R103).
+                Some(known) if *known != task => return Ok(()),
+                Some(_) => {}
+            }
+        }
+        match event {
+            StreamEvent::Task(task) => self.take_task(*task).await,
+            StreamEvent::Message(message) => self.take_message(*message).await,
+            StreamEvent::Status(update) => {
+                let StatusUpdate { status, metadata, .. } = *update;
+                let known = status.message.as_ref();
+                let is_new = known.is_none_or(|message| !self.reported.has_message(message));
+                self.take_status(status, metadata, is_new, None).await
+            }
+            StreamEvent::Artifact(update) => self.take_artifact(*update).await,
+        }
+    }
+
+    /// Records the ids of the worker's task, before anything of it is reported.
+    async fn adopt(&mut self, task: String, context: String, state: Option<TaskState>) -> Step {
+        if task.is_empty() || task.len() > ID_BYTES_MAX || context.len() > ID_BYTES_MAX {
+            return self.fail(Cause::Execution, "the agent's task has no usable id").await;
+        }
+        self.state.task = Some(task);
+        self.state.context = Some(context).filter(|id| !id.is_empty());
+        self.state.end(Outgoing::Request);
+        let works = state.is_some_and(|state| state != TaskState::Submitted);
+        self.record(if works { HandoverStage::Working } else { HandoverStage::Received }).await
+    }
+
+    /// Reports what of a snapshot was not reported.
+    pub(super) async fn take_task(&mut self, task: Task) -> Step {
+        if self.state.task.is_none() {
+            self.adopt(task.id.clone(), task.context_id.clone(), Some(task.status.state)).await?;
+        }
+        let missing: Vec<Message> =
+            self.reported.missing_messages(&task).into_iter().cloned().collect();
+        for message in missing {
+            self.report_status(TaskState::Working, message, None).await?;
+        }
+        if task.artifacts.len() > ARTIFACTS_MAX {
+            let text = format!("the agent's task has more than {ARTIFACTS_MAX} artifacts");
+            return self.fail(Cause::Execution, &text).await;
+        }
+        // A result that comes whole is reported as one, unless its requester gets its artifacts
+        // as they are.
+        let state = task.status.state;
+        let is_one =
+            state.is_terminal() && !self.reported.has_artifacts() && self.job.request.origin != ID;
+        if !is_one {
+            for artifact in &task.artifacts {
+                self.take_whole_artifact(artifact).await?;
+            }
+        }
+        let is_new = self.reported.is_new_status(&task);
+        let Task { artifacts, status, metadata, .. } = task;
+        // That of the task is shown at its end.
+        let metadata = metadata.filter(|_| state.is_terminal());
+        self.take_status(status, metadata, is_new, Some(artifacts)).await
+    }
+
+    /// Reports what of an artifact was not reported.
+    async fn take_whole_artifact(&mut self, artifact: &Artifact) -> Step {
+        let artifact = named(artifact.clone());
+        let extras = ArtifactExtras { last_chunk: false, metadata: None };
+        match self.reported.missing(&artifact) {
+            Missing::Nothing => Ok(()),
+            Missing::Whole => self.report_artifact(artifact, false, &extras).await,
+            Missing::Rest(parts) => {
+                let rest = Artifact { parts, ..artifact };
+                self.report_artifact(rest, true, &extras).await
+            }
+        }
+    }
+
+    async fn take_artifact(&mut self, update: ArtifactUpdate) -> Step {
+        let extras = ArtifactExtras::of(&update);
+        let artifact = named(update.artifact);
+        let append = update.append && self.reported.has_artifact(&artifact.artifact_id);
+        self.report_artifact(artifact, append, &extras).await
+    }
+
+    async fn report_artifact(
+        &mut self,
+        artifact: Artifact,
+        append: bool,
+        extras: &ArtifactExtras,
+    ) -> Step {
+        let content = artifact.write(crate::a2a::wire::Version::V1);
+        let part = Some(ResultPart { content, append });
+        let update = ProgressUpdate { part, ..ProgressUpdate::default() };
+        self.report_progress(update, extras.write()).await?;
+        self.reported.add_artifact(&artifact, append);
+        Ok(())
+    }
+
+    /// Reports a status message.
+    async fn report_status(
+        &mut self,
+        state: TaskState,
+        message: Message,
+        metadata: Option<String>,
+    ) -> Step {
+        let text = Some(text_of(&message)).filter(|text| !text.is_empty());
+        let update = ProgressUpdate { text, ..ProgressUpdate::default() };
+        let original = status_text(state, Some(message.clone()), metadata);
+        self.report_progress(update, original).await?;
+        self.reported.add_message(&message);
+        Ok(())
+    }
+
+    /// Reports a text of the hub about the work.
+    pub(super) async fn report_text(&mut self, text: &str) -> Step {
+        let text = Some(text.to_owned());
+        let update = ProgressUpdate { text, ..ProgressUpdate::default() };
+        let order = self.progress(update);
+        self.run_report(Command::ReportProgress(Box::new(order))).await
+    }
+
+    fn progress(&self, update: ProgressUpdate) -> ReportProgress {
+        ReportProgress { job: self.job_ref(), by: self.agent, epoch: Some(self.epoch), update }
+    }
+
+    async fn report_progress(&mut self, update: ProgressUpdate, original: String) -> Step {
+        if self.drops_reports {
+            return Ok(());
+        }
+        let report = OriginalReport::Progress(self.progress(update));
+        self.run_report(original_report(report, original)).await
+    }
+
+    /// Runs a report. One that the requester has no room for is dropped; the result has it all.
+    async fn run_report(&mut self, command: Command) -> Step {
+        loop {
+            match self.run_command(command.clone()).await? {
+                Ok(()) => return Ok(()),
+                Err(Refusal::InboxFull) => {
+                    self.drops_reports = true;
+                    return Ok(());
+                }
+                Err(Refusal::MemoryFull { .. }) => {
+                    tokio::time::sleep(COMMIT_PAUSE).await;
+                    self.look_at_job()?;
+                }
+                Err(refusal) => {
+                    let text = format!("the agent reports too much: {refusal}");
+                    return self.fail(Cause::Execution, &text).await;
+                }
+            }
+        }
+    }
+
+    /// What a status means. `artifacts` are those of a snapshot.
+    async fn take_status(
+        &mut self,
+        status: TaskStatus,
+        metadata: Option<String>,
+        is_new: bool,
+        artifacts: Option<Vec<Artifact>>,
+    ) -> Step {
+        let TaskStatus { state, message, .. } = status;
+        match state {
+            TaskState::Submitted | TaskState::Working => {
+                if state == TaskState::Working && self.goes_on() {
+                    self.record(HandoverStage::Working).await?;
+                }
+                match message.filter(|_| is_new) {
+                    Some(message) => self.report_status(state, message, metadata).await,
+                    None => Ok(()),
+                }
+            }
+            TaskState::InputRequired => self.ask(message, metadata, is_new, false).await,
+            TaskState::AuthRequired => self.ask(message, metadata, is_new, true).await,
+            TaskState::Completed => self.complete(message, metadata, artifacts).await,
+            TaskState::Failed => {
+                let text = message.as_ref().map(text_of).filter(|text| !text.is_empty());
+                let text = text.unwrap_or_else(|| "the agent failed".to_owned());
+                let original = status_text(state, message, metadata);
+                let result = self.result(false, Some(Cause::Execution), Some(text), None);
+                self.end(OriginalReport::Result(result), Some(original)).await
+            }
+            TaskState::Rejected | TaskState::Canceled => {
+                let text = message.as_ref().map(text_of).filter(|text| !text.is_empty());
+                let text = text.unwrap_or_else(|| match state {
+                    TaskState::Rejected => "the agent rejected the task".to_owned(),
+                    _ => "the agent canceled the task".to_owned(),
+                });
+                let original = status_text(state, message, metadata);
+                self.end_declined(text, Some(original)).await
+            }
+        }
+    }
+
+    /// Whether a worker that works changes the state of the job.
+    fn goes_on(&self) -> bool {
+        let signs_in = self.job.open_question().is_some_and(|(_, question)| question.signs_in);
+        self.job.state == State::Assigned || signs_in
+    }
+
+    /// The worker asks its requester, or waits until it has signed in.
+    async fn ask(
+        &mut self,
+        message: Option<Message>,
+        metadata: Option<String>,
+        is_new: bool,
+        signs_in: bool,
+    ) -> Step {
+        // An open question waits; one that was asked before is still on its way to the worker.
+        let was_asked = self.job.open_question().is_some() || !is_new;
+        let is_answered = message.is_none() && self.job.current_questions().next().is_some();
+        if was_asked || is_answered {
+            return Ok(());
+        }
+        let text = message.as_ref().map(text_of).filter(|text| !text.is_empty());
+        let text = text.unwrap_or_else(|| match signs_in {
+            true => "the agent asks to sign in".to_owned(),
+            false => "the agent asks for more input".to_owned(),
+        });
+        let state = if signs_in { TaskState::AuthRequired } else { TaskState::InputRequired };
+        let original = status_text(state, message.clone(), metadata);
+        let order = AskQuestion {
+            job: self.job_ref(),
+            by: self.agent,
+            epoch: Some(self.epoch),
+            text: shortened(&text),
+            schema: None,
+        };
+        let report = match signs_in {
+            true => OriginalReport::SignIn(order),
+            false => OriginalReport::Question(order),
+        };
+        if let Some(message) = &message {
+            self.reported.add_message(message);
+        }
+        self.run_report(original_report(report, original)).await
+    }
+
+    /// The task was completed.
+    async fn complete(
+        &mut self,
+        message: Option<Message>,
+        metadata: Option<String>,
+        artifacts: Option<Vec<Artifact>>,
+    ) -> Step {
+        let needs_snapshot =
+            artifacts.is_none() && (self.drops_reports || !self.reported.has_artifacts());
+        if needs_snapshot {
+            match self.get_task().await? {
+                Some(task) if task.status.state == TaskState::Completed => {
+                    return self.take_last_task(task).await;
+                }
+                // Only the server has all of the result, so it is asked again.
+                _ if self.drops_reports => return Ok(()),
+                _ => {}
+            }
+        }
+        let is_logged = self.reported.has_artifacts() && !self.drops_reports;
+        let artifacts = match is_logged {
+            true => self.logged_artifacts().await?,
+            false => artifacts.unwrap_or_default(),
+        };
+        let output = content::output_of_artifacts(&artifacts, message.as_ref());
+        let is_same_protocol = self.job.request.origin == ID;
+        let fits = output.len() <= JOB_RESPONSE_BYTES_MAX;
+        if !fits && !is_same_protocol {
+            let text = format!("the result has more than {JOB_RESPONSE_BYTES_MAX} bytes");
+            return self.fail(Cause::Execution, &text).await;
+        }
+        let original = status_text(TaskState::Completed, message, metadata);
+        // A requester of this protocol has the artifacts in the log.
+        let result = self.result(true, None, None, fits.then_some(output));
+        self.end(OriginalReport::Result(result), Some(original)).await
+    }
+
+    /// The task of which an event has shown that it was completed.
+    fn take_last_task(&mut self, task: Task) -> BoxedStep<'_> {
+        Box::pin(self.take_task(task))
+    }
+
+    /// The artifacts that the log of the job has of this assignment.
+    async fn logged_artifacts(&self) -> Step<Vec<Artifact>> {
+        let log = TaskLog::load(&self.context.engine, &self.job, 0).await;
+        let log = log.map_err(|_| FollowEnd::Interrupted)?;
+        let mut artifacts: Vec<Artifact> = Vec::new();
+        for entry in log.entries.iter().filter(|entry| entry.epoch == self.epoch) {
+            let part = entry.content.update().and_then(|update| update.part.as_ref());
+            let Some(part) = part else { continue };
+            let Some(artifact) = original::read_artifact(&part.content) else { continue };
+            let known =
+                artifacts.iter_mut().find(|known| known.artifact_id == artifact.artifact_id);
+            match known {
+                Some(known) if part.append => known.parts.extend(artifact.parts),
+                Some(known) => *known = artifact,
+                None => artifacts.push(artifact),
+            }
+        }
+        Ok(artifacts)
+    }
+
+    /// A message instead of a task, or beside one.
+    async fn take_message(&mut self, message: Message) -> Step {
+        if self.state.task.is_some() {
+            return self.report_status(TaskState::Working, message, None).await;
+        }
+        if let Some(refused) = refusal_in(&message) {
+            return self.take_refusal(&refused, &text_of(&message)).await;
+        }
+        let output = content::input_of(&message.parts);
+        if output.len() > JOB_RESPONSE_BYTES_MAX {
+            let text = format!("the result has more than {JOB_RESPONSE_BYTES_MAX} bytes");
+            return self.fail(Cause::Execution, &text).await;
+        }
+        let result = self.result(true, None, None, Some(output));
+        let original = original::write_message(&message);
+        self.end(OriginalReport::Result(result), Some(original)).await
+    }
+
+    /// Another hub refuses the job by a message (D5).
+    async fn take_refusal(&mut self, refused: &str, text: &str) -> Step {
+        self.state.end(Outgoing::Request);
+        match refused {
+            "OFFLINE" | "AT_CAPACITY" | "OUT_OF_ORDER" => {
+                let order = Command::MarkUnreachable { job: self.job.id, epoch: self.epoch };
+                match self.context.engine.run(order).await {
+                    Ok(_) => Err(FollowEnd::Away),
+                    Err(_) => Err(FollowEnd::Interrupted),
+                }
+            }
+            "INPUT_MISFIT" => self.fail(Cause::InputMisfit, text).await,
+            _ => self.decline(text).await,
+        }
+    }
+
+    fn result(
+        &self,
+        ok: bool,
+        cause: Option<Cause>,
+        text: Option<String>,
+        output: Option<String>,
+    ) -> ReportResult {
+        let outcome = [text.as_deref().unwrap_or_default(), output.as_deref().unwrap_or_default()];
+        let content = Digest::of(&[&[u8::from(ok)], outcome[0].as_bytes(), outcome[1].as_bytes()]);
+        ReportResult {
+            job: self.job_ref(),
+            by: self.agent,
+            epoch: Some(self.epoch),
+            ok,
+            is_final: true,
+            knows_work: true,
+            no_response: false,
+            output,
+            cost: Credits::MAX,
+            took: None,
+            cause,
+            text: text.map(|text| shortened(&text)),
+            meta: None,
+            content,
+        }
+    }
+
+    /// Reports the end, which also ends the follower.
+    async fn end(&mut self, report: OriginalReport, original: Option<String>) -> Step {
+        let command = match original {
+            Some(original) => original_report(report, original),
+            None => report.into(),
+        };
+        loop {
+            match self.run_command(command.clone()).await {
+                Err(FollowEnd::Gone) if self.is_ended_here() => return Err(FollowEnd::Done),
+                Err(end) => return Err(end),
+                Ok(Ok(())) => return Err(FollowEnd::Done),
+                Ok(Err(refusal)) => {
+                    tracing::warn!(job = %self.job.uuid, %refusal, "a result was refused");
+                    tokio::time::sleep(COMMIT_PAUSE).await;
+                    self.look_at_job()?;
+                }
+            }
+        }
+    }
+
+    /// Whether the assignment ended with what the worker itself said.
+    fn is_ended_here(&self) -> bool {
+        let is_own = self.job.result.as_ref().is_some_and(|result| result.content.is_some());
+        let declined = self.job.candidates.declined.contains(&self.agent);
+        is_own || declined || self.job.epoch != self.epoch
+    }
+
+    /// Ends the job by a failure that the hub has found.
+    pub(super) async fn fail(&mut self, cause: Cause, text: &str) -> Step {
+        let result = self.result(false, Some(cause), Some(text.to_owned()), None);
+        let end = self.end(OriginalReport::Result(result), None).await;
+        // The worker may still be at it.
+        self.cancel().await;
+        end
+    }
+
+    /// Ends the job because the server refused it.
+    pub(super) async fn fail_refused(&mut self, refused: &RemoteError, text: &str) -> Step {
+        let no_response = refused.code.is_none() && is_refusal_status(refused.status);
+        let cause = Some(Cause::Execution);
+        let result = self.result(false, cause, Some(text.to_owned()), None);
+        self.end(OriginalReport::Result(ReportResult { no_response, ..result }), None).await
+    }
+
+    /// The worker declines.
+    pub(super) async fn decline(&mut self, text: &str) -> Step {
+        self.end_declined(text.to_owned(), None).await
+    }
+
+    async fn end_declined(&mut self, text: String, original: Option<String>) -> Step {
+        let report = OriginalReport::Decline {
+            job: self.job_ref(),
+            by: self.agent,
+            epoch: Some(self.epoch),
+            reason: Some(shortened(&text)),
+        };
+        self.end(report, original).await
+    }
+}
+
+fn original_report(report: OriginalReport, original: String) -> Command {
+    Command::ReportOriginal(Box::new(ReportOriginal { report, original }))
+}
+
+/// A status as it is kept.
+fn status_text(state: TaskState, message: Option<Message>, metadata: Option<String>) -> String {
+    original::write_status(&StatusUpdate {
+        task_id: "-".to_owned(),
+        context_id: String::new(),
+        status: TaskStatus { state, message, timestamp: None },
+        metadata,
+    })
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(TEXT_MAX).collect()
+}
+
+/// An artifact with an id.
+fn named(artifact: Artifact) -> Artifact {
+    if artifact.artifact_id.is_empty() {
+        Artifact { artifact_id: UNNAMED.to_owned(), ..artifact }
+    } else {
+        artifact
+    }
+}
+
+/// Why another hub refuses, if the message says so.
+fn refusal_in(message: &Message) -> Option<String> {
+    let hire = message.metadata_member(extensions::HIRE)?;
+    let json = ijson::read(hire.as_bytes()).ok()?;
+    match json.get("refused")?.value() {
+        JsonValue::String(refused) => Some(refused.clone().into_owned()),
+        _ => None,
+    }
+}
