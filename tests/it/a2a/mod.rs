@@ -8,6 +8,7 @@ mod parts;
 mod paths;
 mod questions;
 mod refusals;
+mod remote;
 mod repeats;
 mod send;
 mod tasks;

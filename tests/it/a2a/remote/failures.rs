@@ -1,0 +1,1 @@
+//! What servers answer that do not do their work, and what becomes of the jobs.
