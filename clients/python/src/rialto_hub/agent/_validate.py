@@ -364,10 +364,10 @@ def _has_type(value: Any, name: str) -> bool:
 
 
 def _is_integer(value: float | Decimal) -> bool:
-    if isinstance(value, float):
-        return value.is_integer()
-    # An integer with more digits would take long to be made.
-    return value.adjusted() <= INTEGER_DIGITS_MAX and value == value.to_integral_value()
+    if isinstance(value, Decimal):
+        # An integer with more digits would take long to be made.
+        return value.adjusted() <= INTEGER_DIGITS_MAX and value == value.to_integral_value()
+    return float(value).is_integer()
 
 
 def _is_equal(value: Any, option: Any) -> bool:
