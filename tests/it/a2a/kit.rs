@@ -352,6 +352,14 @@ impl TaskEvents {
         }
     }
 
+    /// Waits for the next bytes, whatever they are.
+    pub async fn more(&mut self) {
+        let more = self.answer.chunk().await.expect("bytes").expect("the stream goes on");
+        self.raw.push_str(&String::from_utf8_lossy(&more));
+        self.bytes.extend_from_slice(&more);
+        self.events.extend(events(&mut self.bytes));
+    }
+
     /// The next event, which must come.
     pub async fn event(&mut self) -> Event {
         self.next().await.expect("the stream goes on")

@@ -1,16 +1,24 @@
 //! A2A, requirement by requirement; CONFORMANCE.md beside its code maps tests to requirements.
 
 mod cards;
+mod catalog;
+mod flows;
 mod frames;
+mod hub_itself;
+mod identity;
 pub mod kit;
+mod limits;
 mod list;
+mod old_version;
 mod parts;
 mod paths;
+mod push;
 mod questions;
 mod refusals;
 mod remote;
 mod repeats;
 mod send;
+mod streams;
 mod tasks;
 mod tck;
 mod versions;

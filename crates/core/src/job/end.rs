@@ -20,6 +20,9 @@ use crate::refusal::Refusal;
 use crate::reputation::window::WindowOutcome;
 use crate::reputation::{Outcome, Score};
 
+/// The text of a job that its requester cancelled without a reason.
+pub const CANCELLED_BY_REQUESTER: &str = "cancelled by requester";
+
 /// Settles a job and makes it final.
 pub fn finish(
     draft: &mut Draft<'_>,
@@ -301,7 +304,7 @@ pub fn cancel(
     }
     let text = match by {
         Canceller::Agent(agent) if !job.is_requested_by(agent) => "cancelled by its worker",
-        Canceller::Agent(_) | Canceller::Guest => "cancelled by requester",
+        Canceller::Agent(_) | Canceller::Guest => CANCELLED_BY_REQUESTER,
         Canceller::Operator => "cancelled by operator",
     };
     let text = reason.unwrap_or_else(|| text.to_owned());

@@ -3,6 +3,7 @@
 use rialto_core::alias::Digest;
 use rialto_core::command::OpenJob;
 use rialto_core::id::AgentId;
+use rialto_core::job::end::CANCELLED_BY_REQUESTER;
 use rialto_core::job::log::Phase;
 use rialto_core::job::{
     Cause, DEFAULT_PRIORITY, Job, NamedWorker, Policy, Progress, Reassignment, Requester,
@@ -314,7 +315,9 @@ pub fn end_message(job: &Job, meta: &TaskMeta, position: u32) -> Option<Message>
     }
     let result = job.result.as_ref()?;
     let parts = if !result.ok {
-        vec![Part::text(result.text.clone()?)]
+        // A requester that canceled is not told that it did.
+        let text = result.text.clone().filter(|text| text != CANCELLED_BY_REQUESTER);
+        vec![Part::text(text?)]
     } else {
         match content::form_of_output(result.output.as_deref()?) {
             OutputForm::Message(parts) | OutputForm::Task { message: Some(parts), .. } => {

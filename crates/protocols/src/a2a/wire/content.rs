@@ -11,6 +11,9 @@ use crate::kit::object::ObjectWriter;
 /// The id of an artifact that an output of another protocol becomes.
 const RESULT: &str = "result";
 
+/// The most artifacts of one result (R29).
+const ARTIFACTS_MAX: usize = 256;
+
 /// The input of a job that a message opens: JSON text.
 pub fn input_of(parts: &[Part]) -> String {
     let texts: Vec<&str> = parts
@@ -81,6 +84,9 @@ fn read_task(json: &Json<'_>) -> Option<OutputForm> {
 
 fn read_artifacts(list: &Json<'_>) -> Option<Vec<Artifact>> {
     let JsonValue::Array(items) = list.value() else { return None };
+    if items.len() > ARTIFACTS_MAX {
+        return None;
+    }
     let mut wrong = Violations::new();
     let read = |item: &Json<'_>| Artifact::read(item, "artifact", Version::V1, &mut wrong);
     let artifacts: Vec<Artifact> = items.iter().map(read).collect();
