@@ -84,6 +84,9 @@ fn greeting(url: &str, new_operator_key: Option<&str>) -> String {
         format!(
             "  curl -d '{{\"orchestrator_id\":\"guest\",\"skill_name\":\"echo\",\"input_data\":{{\"hello\":\"world\"}},\"budget\":0}}' {url}/jobs"
         ),
+        format!(
+            "  curl -d '{{\"message\":{{\"messageId\":\"1\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":\"count words\"}}]}}}}' {url}/a2a/message:send"
+        ),
         "\nrun your own agent, in an empty folder:".to_owned(),
     ];
     if url != DEFAULT_HUB {
