@@ -58,7 +58,8 @@ rialto_protocols::words! {
     /// What a notice is about.
     NoticeName: "assigned" | "approval_wanted" | "accepted" | "ended" | "taken_back" | "queued"
         | "offers_wanted" | "offered" | "price_taken" | "offer_closed" | "progress"
-        | "input_requested" | "input_provided" | "message"
+        | "input_requested" | "input_provided" | "message" | "step" | "log_entry"
+        | "requester_message"
 }
 
 /// Notices of an inbox after a position, oldest first.
