@@ -1,12 +1,16 @@
 //! Every field of every protocol that takes a URL, and what makes the hub call it.
 
+use std::net::IpAddr;
+
 use rialto_protocols::agora::{EnvelopeSigner, MessageType};
 use rialto_protocols::kit::ed25519::SecretKey;
 use serde_json::{Value, json};
 
+use super::card_server::CardServer;
+use crate::a2a::kit::{id, text_message};
 use crate::agora::kit::Key;
 use crate::clara::kit::Wallet;
-use crate::kit::{Agent, Reply};
+use crate::kit::{Agent, Reply, eventually};
 use crate::openclaw::kit::{Hub, Node, fresh_id, identity, with};
 use crate::relay::kit::{Peer, message, registration};
 
@@ -21,6 +25,11 @@ pub enum Field {
     ClawEndpoint,
     ClawEndpointInMessage,
     AgoraEndpoint,
+    A2aCard,
+    A2aKeySet,
+    A2aInterface,
+    A2aTokenUrl,
+    A2aPush,
     // These may contain URLs and are never called.
     SchemaReference,
     ClawSchemaReference,
@@ -29,13 +38,13 @@ pub enum Field {
 }
 
 use Field::{
-    AgoraEndpoint, ApiEndpoint, Callback, CallbackUrl, CardMember, ClaraTag, ClawEndpoint,
-    ClawEndpointInMessage, ClawSchemaReference, RelayEndpoint, RelayEndpointByOperator,
-    SchemaReference,
+    A2aCard, A2aInterface, A2aKeySet, A2aPush, A2aTokenUrl, AgoraEndpoint, ApiEndpoint, Callback,
+    CallbackUrl, CardMember, ClaraTag, ClawEndpoint, ClawEndpointInMessage, ClawSchemaReference,
+    RelayEndpoint, RelayEndpointByOperator, SchemaReference,
 };
 
 /// Fields that the hub calls.
-pub const CALLED: [Field; 8] = [
+pub const CALLED: [Field; 13] = [
     ApiEndpoint,
     CallbackUrl,
     Callback,
@@ -44,6 +53,11 @@ pub const CALLED: [Field; 8] = [
     ClawEndpoint,
     ClawEndpointInMessage,
     AgoraEndpoint,
+    A2aCard,
+    A2aKeySet,
+    A2aInterface,
+    A2aTokenUrl,
+    A2aPush,
 ];
 
 /// Fields that it does not call.
@@ -53,12 +67,23 @@ pub const KEPT: [Field; 4] = [SchemaReference, ClawSchemaReference, CardMember, 
 /// as a field.
 pub const CHECKED: &[(&str, usize)] = &[
     ("crates/hub/src/v1/jobs/open.rs", 1),
+    ("crates/protocols/src/a2a/operations/push.rs", 1),
+    ("crates/protocols/src/a2a/operations/registration.rs", 1),
+    // One is for cards and key sets.
+    ("crates/protocols/src/a2a/remote/card_fetch.rs", 2),
     ("crates/protocols/src/agora/envelope.rs", 1),
     ("crates/protocols/src/openclaw/operations/identity.rs", 1),
     ("crates/protocols/src/registry/operations/agents.rs", 1),
     ("crates/protocols/src/registry/operations/jobs.rs", 1),
     ("crates/protocols/src/relay/operations/agents.rs", 1),
 ];
+
+impl Field {
+    /// Whether the answer of the URL decides if the request is accepted. A trap gives no good one.
+    pub fn is_read_at_once(self) -> bool {
+        matches!(self, A2aCard | A2aKeySet)
+    }
+}
 
 /// A hub with an agent of every protocol, to make it call URLs.
 pub struct Bench {
@@ -67,13 +92,20 @@ pub struct Bench {
     worker: Agent,
     sender: Peer,
     node: Node,
+    cards: CardServer,
+    /// Where the worker is called in A2A.
+    worker_base: String,
 }
 
 impl Bench {
-    /// A hub that may call these networks besides the public ones.
-    pub async fn set(allow: &str) -> Self {
+    /// A hub that may call these networks besides the public ones, and a server of cards at an
+    /// address. The operator trusts key sets at these URLs.
+    pub async fn set(allow: &str, cards: IpAddr, key_sets: &[String]) -> Self {
+        let networks = format!("{cards},{allow}");
+        let key_sets = key_sets.join(",");
         let flags = [
-            ("egress.allow", allow),
+            ("egress.allow", networks.trim_end_matches(',')),
+            ("a2a.trust_jku", &key_sets),
             ("registry.sync_wait", "1ms"),
             ("egress.timeout", "10s"),
             ("egress.connect_timeout", "4s"),
@@ -82,7 +114,13 @@ impl Bench {
         let asker = hub.orchestrator("asker").await;
         let worker = hub.agent("worker", "free", "0", None).await;
         let (sender, node) = (hub.join("sender").await, hub.node("asker").await);
-        Self { hub, asker, worker, sender, node }
+        let worker_base = hub.a2a_path("registry", &worker.id);
+        let cards = CardServer::start(cards).await;
+        Self { hub, asker, worker, sender, node, cards, worker_base }
+    }
+
+    pub async fn end(self) {
+        self.hub.0.stop().await;
     }
 
     /// Puts a URL into a field and, if it is accepted, triggers the call. Returns the status of the
@@ -155,6 +193,32 @@ impl Bench {
                 self.ask_of(&body, hub.post("/openclaw/identity", None, &body).await).await
             }
             AgoraEndpoint => self.speak(url).await,
+            A2aCard => self.register(url, Value::Null).await.status,
+            A2aKeySet => {
+                self.register(&self.cards.card_with("key_set", url), Value::Null).await.status
+            }
+            A2aInterface => {
+                let card = self.cards.card_with("interface", url);
+                self.hire(self.register(&card, Value::Null).await).await
+            }
+            A2aTokenUrl => {
+                let auth = json!({"scheme": "oauth2", "token_url": url, "client_id": "c",
+                    "client_secret": "s"});
+                let registered = self.register(&self.cards.plain_card(), auth).await;
+                self.hire(registered).await
+            }
+            A2aPush => {
+                let body = json!({"message": text_message("m", "hello"), "configuration": {
+                    "returnImmediately": true, "taskPushNotificationConfig": {"url": url}}});
+                let path = format!("{}/message:send", self.worker_base);
+                let reply = hub.post(&path, Some(&asker.key), &body).await;
+                if reply.status < 300 {
+                    let task = reply.str("/task/id");
+                    let path = format!("{}/tasks/{task}:cancel", self.worker_base);
+                    hub.post(&path, Some(&asker.key), &json!({})).await.expect(200);
+                }
+                reply.status
+            }
             ClaraTag => {
                 let tags = [
                     ("Action", "Register-Agent-Profile"),
@@ -180,6 +244,37 @@ impl Bench {
             self.hub.post("/v1/webhooks/test", Some(&key), &json!({})).await;
         }
         reply.status
+    }
+
+    /// Registers an agent with a server of its own.
+    async fn register(&self, card: &str, auth: Value) -> Reply {
+        let name = format!("p{}", fresh_id());
+        let mut body = json!({"name": name, "card_url": card});
+        if !auth.is_null() {
+            body["auth"] = auth;
+        }
+        self.hub.post("/a2a/agents", None, &body).await
+    }
+
+    /// Opens a task with a new agent, and removes it when the hub has tried to call it.
+    async fn hire(&self, registered: Reply) -> u16 {
+        if registered.status < 300 {
+            let (hub, name) = (&self.hub, registered.str("/name"));
+            let base = format!("/a2a/agents/{name}");
+            let task = hub.begin(&base, &self.asker.key, text_message("m", "hello")).await;
+            let task = id(&task).parse().expect("an id");
+            // Nothing was handed over, so the job is given back or has failed.
+            eventually(async || {
+                hub.engine.with_world(|world| {
+                    let job = world.job_by_uuid(task);
+                    job.is_none_or(|job| job.epoch > 0 && !job.state.is_assigned())
+                })
+            })
+            .await;
+            let key = registered.str("/api_key");
+            hub.call("DELETE", &base, Some(&key), None).await.expect(200);
+        }
+        registered.status
     }
 
     fn addressed(&self, more: Value) -> Value {
@@ -242,7 +337,8 @@ fn every_place_that_lets_a_url_in_is_one_of_these_fields() {
                 continue;
             }
             let text = std::fs::read_to_string(&path).expect("text");
-            let count = text.matches("egress.check_url(").count();
+            let joined: String = text.split_whitespace().collect();
+            let count = joined.matches("egress.check_url(").count();
             if count > 0 {
                 let path = path.strip_prefix(&root).expect("below the root");
                 found.push((path.display().to_string().replace('\\', "/"), count));

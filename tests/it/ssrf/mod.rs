@@ -5,6 +5,7 @@
 //! none can leave. Where the system does not allow such a namespace, the test prints a notice and
 //! runs on loopback what it can; with `CI=true` it fails instead.
 
+mod card_server;
 mod dns;
 mod fields;
 mod literals;

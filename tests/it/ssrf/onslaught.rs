@@ -19,10 +19,28 @@ use crate::kit::eventually;
 const PORTS: [u16; 8] = [443, 80, 8080, 8443, 22, 2375, 6379, 9200];
 /// An address that the operator listed, so that plain http is allowed.
 const LISTED: &str = "9.9.9.9";
+/// Addresses of the servers of cards, which are listed as well: elsewhere, and on loopback.
+const CARDS: &str = "9.9.9.10";
+const CARDS_HERE: &str = "127.9.9.9";
 /// Of the URLs that are only stored, every so many is tried.
 const KEPT_STEP: usize = 8;
 /// Concurrent requests.
 const AT_ONCE: usize = 16;
+
+/// URLs that may be called: by address, by name, and by both kinds.
+const CONTROLS: [&str; 3] =
+    ["https://8.8.8.8/in", "https://[2606:4700::1111]/in", "https://good.example/in"];
+
+/// Those of some URLs that an operator can name as key sets.
+fn key_sets(urls: &[String]) -> Vec<String> {
+    let is_setting = |url: &&String| {
+        let parsed = reqwest::Url::parse(url).ok();
+        parsed.is_some_and(|url| matches!(url.scheme(), "https" | "http") && url.has_host())
+            && url.trim() == url.as_str()
+            && !url.contains(',')
+    };
+    urls.iter().filter(is_setting).cloned().collect()
+}
 
 /// The number of tried and of accepted URLs.
 pub struct Onslaught {
@@ -42,20 +60,27 @@ impl Onslaught {
         let reachable = Self::reachable(&traps).await;
         let failed_before = refused_connects();
 
-        let control = Self { traps, bench: Bench::set("").await, tried: 0, taken: 0 };
+        let bench = Bench::set("", ip(CARDS), &CONTROLS.map(str::to_owned)).await;
+        let control = Self { traps, bench, tried: 0, taken: 0 };
         control.controls(&dns).await;
         // A new hub, so that retries of the last one's failed deliveries are not seen.
-        let strict = control.moved_to("").await;
-        let (strict, literals) = strict.literals(literals::all(&PORTS)).await;
-        let (strict, names) = strict.names(&dns).await;
-        let listed = strict.moved_to(&format!("{LISTED}/32")).await;
-        let (listed, redirected) = listed.redirects().await;
+        let (urls, names) = (literals::all(&PORTS), rebinding::teach(&dns));
+        let named: Vec<String> = names.iter().map(|name| format!("https://{name}/in")).collect();
+        let strict = control.moved_to("", &[&urls[..], &named].concat()).await;
+        let (strict, literals) = strict.literals(urls).await;
+        let strict = strict.names(&names, &named).await;
+        let redirects: Vec<String> =
+            redirects::paths().iter().map(|path| format!("http://{LISTED}{path}")).collect();
+        let listed = strict.moved_to(&format!("{LISTED}/32"), &redirects).await;
+        let listed = listed.redirects(&redirects).await;
         assert_eq!(refused_connects(), failed_before, "the hub called a port without a listener");
         println!(
-            "ssrf: {literals} URLs and {names} names through {} fields, {redirected} redirects: \
-             {} requests, {} taken; {} questions to DNS; {reachable} forbidden addresses at {} \
-             ports reachable, 0 connections there",
+            "ssrf: {literals} URLs and {} names through {} fields, {} redirects: {} requests, \
+             {} taken; {} questions to DNS; {reachable} forbidden addresses at {} ports \
+             reachable, 0 connections there",
+            names.len(),
             CALLED.len() + KEPT.len(),
+            redirects.len(),
             listed.tried,
             listed.taken,
             dns.questions(),
@@ -67,18 +92,20 @@ impl Onslaught {
     pub async fn on_loopback() {
         let traps = Traps::set(&[0]).await;
         let urls = literals::of_this_machine(&traps.ports);
-        let bench = Bench::set("").await;
+        let bench = Bench::set("", ip(CARDS_HERE), &key_sets(&urls)).await;
         let own = Self { traps, bench, tried: 0, taken: 0 };
         let (own, count) = own.literals(urls).await;
         println!("ssrf: {count} URLs of this machine, {} requests, 0 connections", own.tried);
     }
 
-    /// The same with another hub, which may call these networks besides the public ones.
-    async fn moved_to(self, allow: &str) -> Self {
+    /// The same with another hub, which may call these networks besides the public ones, and which
+    /// trusts key sets at these URLs.
+    async fn moved_to(self, allow: &str, urls: &[String]) -> Self {
         let Self { traps, bench, tried, taken } = self;
-        bench.hub.0.stop().await;
+        bench.end().await;
         traps.take().await;
-        Self { traps, bench: Bench::set(allow).await, tried, taken }
+        let bench = Bench::set(allow, ip(CARDS), &key_sets(urls)).await;
+        Self { traps, bench, tried, taken }
     }
 
     /// How many of the forbidden addresses are reachable at all: an unreachable trap would prove
@@ -108,23 +135,20 @@ impl Onslaught {
         reached
     }
 
-    /// Allowed addresses are called through every field: by address, by name, and by both kinds.
+    /// Allowed addresses are called through every field.
     async fn controls(&self, dns: &Dns) {
         let public = vec![vec![ip(PUBLIC)]];
         dns.teach("good.example", Meaning { turns: public, canonical: None });
-        for host in [PUBLIC.to_owned(), format!("[{PUBLIC_SIX}]"), "good.example".to_owned()] {
+        for url in CONTROLS {
             for field in CALLED {
-                let status = self.bench.give(field, &format!("https://{host}/in")).await;
-                assert!(status < 300, "{field:?} of {host}: {status}");
+                let status = self.bench.give(field, url).await;
+                let wanted = if field.is_read_at_once() { 400..401 } else { 200..300 };
+                assert!(wanted.contains(&status), "{field:?} of {url}: {status}");
                 self.settled().await;
                 let seen = self.traps.take().await;
-                let expected = if host.contains(':') { PUBLIC_SIX } else { PUBLIC };
+                let expected = if url.contains('[') { PUBLIC_SIX } else { PUBLIC };
                 let places: Vec<&IpAddr> = seen.keys().collect();
-                assert_eq!(
-                    places,
-                    [&ip(expected)],
-                    "{field:?} of {host} must be called only there"
-                );
+                assert_eq!(places, [&ip(expected)], "{field:?} of {url} must be called only there");
             }
         }
     }
@@ -143,9 +167,7 @@ impl Onslaught {
     }
 
     /// Every name through the registry, which also has a test call, and through one more field.
-    async fn names(self, dns: &Dns) -> (Self, usize) {
-        let names = rebinding::teach(dns);
-        let urls: Vec<String> = names.iter().map(|name| format!("https://{name}/in")).collect();
+    async fn names(self, names: &[String], urls: &[String]) -> Self {
         let others = CALLED.iter().chain(&KEPT).cycle().copied();
         let both = urls.iter().zip(others);
         let pairs = both.flat_map(|(url, field)| [(Field::ApiEndpoint, url), (field, url)]);
@@ -156,7 +178,7 @@ impl Onslaught {
         assert!(seen[&ip(PUBLIC)] >= turning, "{seen:?} of {turning}");
         this.again().await;
         this.caught(&[PUBLIC]).await;
-        (this, names.len())
+        this
     }
 
     /// Retries every failed delivery, which resolves its name again.
@@ -172,16 +194,13 @@ impl Onslaught {
         self.settled().await;
     }
 
-    async fn redirects(self) -> (Self, usize) {
-        let urls: Vec<String> =
-            redirects::paths().iter().map(|path| format!("http://{LISTED}{path}")).collect();
+    async fn redirects(self, urls: &[String]) -> Self {
         let pairs = urls.iter().zip(CALLED.iter().cycle().copied());
         let pairs = pairs.map(|(url, field)| (field, url.as_str())).collect();
         let this = self.all(pairs).await;
         let seen = this.caught(&[LISTED]).await;
         assert!(seen[&ip(LISTED)] >= urls.len(), "each of {} was called: {seen:?}", urls.len());
-        let count = urls.len();
-        (this, count)
+        this
     }
 
     async fn all(mut self, pairs: Vec<(Field, &str)>) -> Self {
