@@ -28,6 +28,14 @@ impl Canaries {
         text
     }
 
+    /// Creates a secret for a party to send.
+    pub fn issue(&mut self, what: &str) -> String {
+        self.next += 1;
+        let text =
+            format!("SECRET-{:016x}-{}", 0x9e37_79b9_7f4a_7c15_u64 ^ self.next as u64, self.next);
+        self.secret(what, &text)
+    }
+
     /// Records a secret that the hub issued.
     pub fn secret(&mut self, what: &str, text: &str) -> String {
         self.secrets.push((what.to_owned(), text.to_owned()));

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use super::caught::{Canaries, Wanted};
 use super::process::Watched;
+use crate::a2a::kit::{rpc, text_message};
+use crate::a2a::remote::server::{Fault, Puppet};
 use crate::agora::kit::{Key, Said};
 use crate::clara::kit::Wallet;
 use crate::kit::{Behaviour, Reply, Worker, eventually};
@@ -85,6 +87,7 @@ impl Life {
         life.openclaw(hub).await;
         life.agora(hub).await;
         life.clara(hub, &requester).await;
+        life.a2a(hub).await;
         life
     }
 
@@ -331,5 +334,56 @@ impl Life {
             self.note("message", message);
         }
         self.note("job", job);
+    }
+
+    /// Tasks at agents with servers of their own, each with credentials of another kind, and a push
+    /// configuration with a token and credentials.
+    async fn a2a(&mut self, hub: &Watched) {
+        let name = json!({"name": "canary-client"});
+        let client = self.issued_once(hub, "/a2a/agents", None, &name, "a client of a2a").await;
+        let key = client.str("/api_key");
+        let access = self.canaries.issue("an access token");
+        for auth in [
+            json!({"scheme": "bearer", "token": self.canaries.issue("a bearer token")}),
+            json!({"scheme": "basic", "username": "u", "password": self.canaries.issue("a password")}),
+            json!({"scheme": "header", "name": "x-key", "value": self.canaries.issue("a header")}),
+            json!({"scheme": "oauth2", "token_url": "", "client_id": "c",
+                "client_secret": self.canaries.issue("a client secret")}),
+        ] {
+            let puppet = Puppet::start().await;
+            let (mut auth, scheme) =
+                (auth.clone(), auth["scheme"].as_str().expect("a text").to_owned());
+            if scheme == "oauth2" {
+                auth["token_url"] = puppet.url.clone().into();
+                let answer = json!({"access_token": access, "token_type": "Bearer"});
+                puppet.fault_of("", Fault::Text("application/json", answer.to_string()));
+            }
+            let agent = format!("canary-{scheme}");
+            let body = json!({"name": agent, "card_url": puppet.card_url(), "auth": auth});
+            self.issued_once(hub, "/a2a/agents", None, &body, &agent).await;
+            self.note("a2a agent", &agent);
+            let (input, output) = (self.canaries.payload("message"), self.canaries.payload("part"));
+            let push = json!({"id": "hook", "token": self.canaries.issue("a push token"),
+                "url": format!("{}/{}", self.endpoint.url, self.canaries.payload("hook")),
+                "authentication": {"scheme": "Bearer",
+                    "credentials": self.canaries.issue("push credentials")}});
+            let send = json!({"message": text_message("m", &input),
+                "configuration": {"returnImmediately": true, "taskPushNotificationConfig": push}});
+            let path = format!("/a2a/agents/{agent}");
+            let call = rpc(1, "SendMessage", send);
+            let sent = hub.post(&path, Some(&key), &call).await.expect(200);
+            let task = sent.str("/result/task/id");
+            let remote = puppet.task().await;
+            puppet.complete(&remote, &output);
+            let shown = format!("{path}/tasks/{task}");
+            eventually(async || hub.get(&shown, Some(&key)).await.text.contains(&output)).await;
+            eventually(async || {
+                let got = self.endpoint.got();
+                got.iter().any(|one| one.body.contains(&task) && one.body.contains("COMPLETED"))
+            })
+            .await;
+            self.note("task", &task);
+            self.note("job", task);
+        }
     }
 }

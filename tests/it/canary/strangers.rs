@@ -109,6 +109,9 @@ fn filled(template: &str, life: &Life) -> Vec<String> {
             }
             "{id}" if template.contains("/collaborations/") => &life.names["job"],
             "{id}" | "{token}" => &(1..=9).map(|n| n.to_string()).collect(),
+            "{agent}" | "{tenant}" => &life.names["a2a agent"][..1].to_vec(),
+            "{task}" => &life.names["task"],
+            "{config}" => &vec!["hook".to_owned()],
             "{process}" => &vec![rialto_protocols::clara::PROCESS.to_owned()],
             open => {
                 assert!(!open.starts_with('{'), "the scenario has no value for {open}");
@@ -173,6 +176,8 @@ async fn lies(hub: &Watched, life: &Life) -> usize {
             hub.get(&format!("/nowhere/{secret}"), None).await,
             hub.post("/relay/messages", Some(&wrong), &json!({})).await,
             hub.post("/registry/register", None, &json!({ "agent_name": 1, "key": secret })).await,
+            hub.post("/a2a", Some(&wrong), &json!({})).await,
+            hub.post("/a2a/agents", None, &unusable(secret)).await,
         ] {
             assert!(reply.status >= 400, "{}", reply.text);
             everything.assert_not_in("an error", reply.text.as_bytes());
@@ -180,4 +185,10 @@ async fn lies(hub: &Watched, life: &Life) -> usize {
         }
     }
     answers
+}
+
+/// A registration of a server that cannot be reached, with a secret for it.
+fn unusable(secret: &str) -> Value {
+    json!({"name": "unusable", "card_url": "http://127.0.0.1:1/card.json",
+        "auth": {"scheme": "bearer", "token": secret}})
 }
