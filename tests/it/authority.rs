@@ -3,6 +3,7 @@
 //! A route without a row fails the suite, and so does a row without a route. A refused request must
 //! change nothing, and neither must a public one.
 
+mod a2a;
 mod actions;
 mod claws;
 mod reads;
@@ -65,7 +66,7 @@ fn every_route_has_a_row_and_every_row_a_route() {
 
 #[test]
 fn the_documented_reach_of_every_route_is_the_real_one() {
-    for row in TABLE {
+    for row in TABLE.iter() {
         // A protocol switch counts as allowed.
         let may = row.expected.map(|status| status == 101 || (200..300).contains(&status));
         let [anyone, itself, requester, worker, other, operator] = may;
@@ -106,7 +107,7 @@ fn the_documented_reach_of_every_route_is_the_real_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_caller_gets_what_the_table_says_and_a_refusal_changes_nothing() {
-    for row in TABLE {
+    for row in TABLE.iter() {
         let route = route_of(row);
         let columns = || CALLERS.into_iter().zip(row.expected);
         let mut scene = Scene::set(row).await;

@@ -15,7 +15,7 @@ mod paths;
 mod push;
 mod questions;
 mod refusals;
-mod remote;
+pub mod remote;
 mod repeats;
 mod send;
 mod streams;

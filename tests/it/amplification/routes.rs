@@ -11,7 +11,7 @@ use super::answers::swell;
 use super::bound::{self, Bound, REFUSED, ROUTES};
 use super::measure::Standing;
 use crate::authority::scene::Scene;
-use crate::authority::table::{Row, TABLE};
+use crate::authority::table::{Row, SceneKind, TABLE};
 use crate::authority::{CALLERS, Caller, name, route_of};
 use crate::clara::kit::Wallet;
 use crate::kit::eventually;
@@ -148,9 +148,8 @@ async fn fill(scene: &Scene) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_read_answers_so_much_and_leaves_nothing_however_often_and_by_whomever() {
     let mut report = Report::default();
-    for of_claw in [false, true] {
-        let rows: Vec<&Row> =
-            TABLE.iter().filter(|row| reads(row) && row.of_claw.is_some() == of_claw).collect();
+    for kind in SceneKind::ALL {
+        let rows: Vec<&Row> = kind.rows().into_iter().filter(|row| reads(row)).collect();
         let scene = Scene::set(rows[0]).await;
         fill(&scene).await;
         // A new caller is recorded once.
@@ -213,6 +212,11 @@ async fn what_is_written_in_signed_protocols_and_openclaw_costs_so_much_and_no_m
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_in_a2a_costs_so_much_and_no_more() {
+    write(&["/a2a"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_written_by_the_hubs_own_api_costs_so_much_and_no_more() {
     write(&["/v1/"]).await;
 }
@@ -224,7 +228,7 @@ async fn what_is_written_at_the_root_costs_so_much_and_no_more() {
 
 #[test]
 fn every_row_that_writes_is_measured_in_one_of_the_groups() {
-    let groups = ["/registry/", "/relay/", "/agora", "/clara", "/openclaw", "/v1/"];
+    let groups = ["/registry/", "/relay/", "/agora", "/clara", "/openclaw", "/a2a", "/v1/"];
     let groups: Vec<&str> = groups.into_iter().chain(ROOT).collect();
     for row in TABLE.iter().filter(|row| !reads(row)) {
         let (_, path) = row.route.split_once(' ').expect("method and path");

@@ -25,6 +25,7 @@ const ACTIONS: &[Action] = &[
         "POST /registry/register", "POST /register", "DELETE /registry/agents/{agent_id}",
         "POST /relay/register", "DELETE /relay/agents/{id}", "DELETE /agents/{id}",
         "POST /openclaw/identity", "DELETE /openclaw/agents/{agent_id}",
+        "POST /a2a/agents", "POST /a2a/agents/{agent}/refresh", "DELETE /a2a/agents/{agent}",
     ] },
     Action { name: "report the status of the caller's own id", cells: "nynnnn", routes: &[
         "POST /registry/heartbeat", "POST /heartbeat", "POST /openclaw/status",
@@ -49,11 +50,29 @@ const ACTIONS: &[Action] = &[
         "POST /registry/jobs", "POST /jobs", "POST /registry/agents/{agent_id}/jobs",
         "POST /openclaw/collaborations", "POST /openclaw/agents/{agent_id}/collaborations",
         "POST /v1/jobs",
+        "POST /a2a", "POST /a2a/", "POST /a2a/agents/{agent}", "POST /a2a/agents/{agent}/",
+        "POST /a2a/message:send", "POST /a2a/{tenant}/message:send",
+        "POST /a2a/agents/{agent}/message:send", "POST /a2a/agents/{agent}/{tenant}/message:send",
+        "POST /a2a/message:stream", "POST /a2a/{tenant}/message:stream",
+        "POST /a2a/agents/{agent}/message:stream",
+        "POST /a2a/agents/{agent}/{tenant}/message:stream",
     ] },
     Action { name: "cancel a job, or repeat its final notice", cells: "nny-nn", routes: &[
         "POST /registry/jobs/{job_id}/cancel", "POST /jobs/{job_id}/cancel",
         "POST /openclaw/collaborations/{id}/cancel", "POST /v1/jobs/{id}/cancel",
-        "POST /v1/webhooks/{id}/resend",
+        "POST /v1/webhooks/{id}/resend", "POST /a2a/tasks/{task}",
+        "POST /a2a/{tenant}/tasks/{task}", "POST /a2a/agents/{agent}/tasks/{task}",
+        "POST /a2a/agents/{agent}/{tenant}/tasks/{task}",
+    ] },
+    Action { name: "have the events of a job sent to a URL", cells: "nnynnn", routes: &[
+        "POST /a2a/tasks/{task}/pushNotificationConfigs",
+        "POST /a2a/{tenant}/tasks/{task}/pushNotificationConfigs",
+        "POST /a2a/agents/{agent}/tasks/{task}/pushNotificationConfigs",
+        "POST /a2a/agents/{agent}/{tenant}/tasks/{task}/pushNotificationConfigs",
+        "DELETE /a2a/tasks/{task}/pushNotificationConfigs/{config}",
+        "DELETE /a2a/{tenant}/tasks/{task}/pushNotificationConfigs/{config}",
+        "DELETE /a2a/agents/{agent}/tasks/{task}/pushNotificationConfigs/{config}",
+        "DELETE /a2a/agents/{agent}/{tenant}/tasks/{task}/pushNotificationConfigs/{config}",
     ] },
     // Any agent able to do it, but never the requester.
     Action { name: "bid", cells: "nnny-n", routes: &["POST /v1/jobs/{id}/offers"] },
@@ -95,7 +114,7 @@ fn action_of(row: &Row) -> Option<&'static Action> {
 #[test]
 fn whatever_changes_something_is_an_action_and_every_row_keeps_to_its_cells() {
     let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
-    for row in TABLE {
+    for row in TABLE.iter() {
         let reach = route_of(row).access;
         // A public route changes nothing; a signature or token in the request is its own proof.
         let proves_itself = matches!(reach, Access::Public | Access::Token | Access::Signed);

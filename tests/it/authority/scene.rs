@@ -1,12 +1,13 @@
 //! The hub every row is tested on: four agents of four owners, a job and a message between two of
 //! them, a relay agent, an agora key, and a callback that failed. Rows of openclaw also have the
-//! agents of `claws`.
+//! agents of `claws`, and those of a2a what is in `a2a`.
 
 use rialto_protocols::agora::MessageType;
 use rialto_protocols::kit::ed25519::PublicKey;
 use serde_json::{Value, json};
 
 use super::Caller;
+use super::a2a::Tasks;
 use super::claws::Claws;
 use super::table::Row;
 use crate::agora::kit::Key;
@@ -47,7 +48,10 @@ pub struct Scene {
     pub push: u64,
     /// openclaw's own agents and their collaborations, for rows about them.
     claws: Option<Claws>,
-    _closed: ClosedPort,
+    /// a2a's client and task, for rows about them.
+    tasks: Option<Tasks>,
+    /// A URL that refuses connections.
+    pub closed: ClosedPort,
 }
 
 impl Scene {
@@ -84,6 +88,10 @@ impl Scene {
             Some(about) => Some(Claws::set(&hub, about).await),
             None => None,
         };
+        let tasks = match row.of_a2a {
+            true => Some(Tasks::set(&hub, &requester, &worker, &closed.url).await),
+            false => None,
+        };
         Self {
             hub,
             named,
@@ -103,7 +111,8 @@ impl Scene {
             token,
             push,
             claws,
-            _closed: closed,
+            tasks,
+            closed,
         }
     }
 
@@ -203,6 +212,11 @@ impl Scene {
         self.claws.as_ref().expect("the row is about openclaw")
     }
 
+    /// a2a's client and task, in rows about them.
+    fn tasks(&self) -> &Tasks {
+        self.tasks.as_ref().expect("the row is about a2a")
+    }
+
     fn key(&self, row: &Row, caller: Caller) -> Option<&str> {
         if let Some(claws) = &self.claws {
             let operator = (caller == Caller::Operator).then_some(self.hub.operator.as_str());
@@ -212,6 +226,7 @@ impl Scene {
             Caller::Anyone => return None,
             Caller::Itself if row.by_address => &self.addressed.key,
             Caller::Itself if row.by_key => &self.inbox_token,
+            Caller::Itself if row.of_a2a => &self.tasks().named.key,
             Caller::Itself => &self.named.key,
             Caller::Requester => &self.requester.key,
             Caller::Worker => &self.worker.key,
@@ -274,6 +289,9 @@ impl Scene {
     pub fn filled(&self, template: &str, row: &Row) -> String {
         let claws = self.claws.as_ref();
         let part = |part: &str| match part {
+            variable if row.of_a2a && variable.starts_with('{') => {
+                self.tasks().path_part(row, variable)
+            }
             "{agent_id}" if row.of_worker && claws.is_some() => self.claws().worker.id.clone(),
             "{agent_id}" if claws.is_some() => self.claws().named.id.clone(),
             "{id}" if claws.is_some() => self.claws().collaboration.clone(),

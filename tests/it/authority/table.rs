@@ -1,13 +1,17 @@
 //! The authorization table: each request is made by six callers, with one expected status per
 //! column.
 
+use std::sync::LazyLock;
+
 use rialto_protocols::agora::MessageType;
 use serde_json::{Value, json};
 
+use super::a2a;
 use super::claws::{self, About};
 use super::scene::Scene;
 
 /// One request and its permitted callers.
+#[derive(Clone, Copy)]
 pub struct Row {
     /// Method and path, as the hub lists it.
     pub route: &'static str,
@@ -20,6 +24,8 @@ pub struct Row {
     pub by_key: bool,
     /// Whether the row is about openclaw's own agents instead, and about which collaboration.
     pub of_claw: Option<About>,
+    /// Whether the row is about a2a's client, or the task of the requester with the worker.
+    pub of_a2a: bool,
     pub body: Option<fn(&Scene) -> Value>,
     /// Statuses for: anyone, the agent itself, requester, worker, other agent, operator.
     pub expected: [u16; 6],
@@ -35,14 +41,39 @@ const STREAMS: [&str; 6] = [
     "GET /v1/events",
 ];
 
-impl Row {
-    /// Whether its answer does not end.
-    pub fn is_stream(&self) -> bool {
-        STREAMS.contains(&self.route)
+/// What a scene has besides the agents of all rows. One scene fits all rows of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SceneKind {
+    Common,
+    Openclaw,
+    A2a,
+}
+
+impl SceneKind {
+    pub const ALL: [Self; 3] = [Self::Common, Self::Openclaw, Self::A2a];
+
+    /// The rows of this kind.
+    pub fn rows(self) -> Vec<&'static Row> {
+        TABLE.iter().filter(|row| row.scene_kind() == self).collect()
     }
 }
 
-const fn get(route: &'static str, expected: [u16; 6]) -> Row {
+impl Row {
+    /// Whether its answer does not end.
+    pub fn is_stream(&self) -> bool {
+        STREAMS.contains(&self.route) || a2a::is_stream(self)
+    }
+
+    pub fn scene_kind(&self) -> SceneKind {
+        match (self.of_claw, self.of_a2a) {
+            (Some(_), _) => SceneKind::Openclaw,
+            (None, true) => SceneKind::A2a,
+            (None, false) => SceneKind::Common,
+        }
+    }
+}
+
+pub const fn get(route: &'static str, expected: [u16; 6]) -> Row {
     Row {
         route,
         query: "",
@@ -50,16 +81,17 @@ const fn get(route: &'static str, expected: [u16; 6]) -> Row {
         by_address: false,
         by_key: false,
         of_claw: None,
+        of_a2a: false,
         body: None,
         expected,
     }
 }
 
-const fn find(route: &'static str, query: &'static str, expected: [u16; 6]) -> Row {
+pub const fn find(route: &'static str, query: &'static str, expected: [u16; 6]) -> Row {
     Row { query, ..get(route, expected) }
 }
 
-const fn send(route: &'static str, body: fn(&Scene) -> Value, expected: [u16; 6]) -> Row {
+pub const fn send(route: &'static str, body: fn(&Scene) -> Value, expected: [u16; 6]) -> Row {
     Row { body: Some(body), ..get(route, expected) }
 }
 
@@ -83,9 +115,9 @@ const fn claw_about(about: About, row: Row) -> Row {
     Row { of_claw: Some(about), ..row }
 }
 
-const PUBLIC: [u16; 6] = [200; 6];
+pub const PUBLIC: [u16; 6] = [200; 6];
 /// Agents, about themselves.
-const AGENTS: [u16; 6] = [401, 200, 200, 200, 200, 403];
+pub const AGENTS: [u16; 6] = [401, 200, 200, 200, 200, 403];
 const AGENTS_AND_OPERATOR: [u16; 6] = [401, 200, 200, 200, 200, 200];
 /// The named agent only: others get 403 for a body and 404 for a path.
 const NAMED_IN_BODY: [u16; 6] = [401, 200, 403, 403, 403, 403];
@@ -233,11 +265,14 @@ fn dry_run(_: &Scene) -> Value {
 }
 
 /// Registering an existing agent, and a new one.
-const UPDATE: [u16; 6] = [409, 200, 401, 401, 401, 200];
-const NEW: [u16; 6] = [201; 6];
+pub const UPDATE: [u16; 6] = [409, 200, 401, 401, 401, 200];
+pub const NEW: [u16; 6] = [201; 6];
+
+/// All rows.
+pub static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| [ROWS, a2a::ROWS].concat());
 
 #[rustfmt::skip]
-pub const TABLE: &[Row] = &[
+const ROWS: &[Row] = &[
     send("POST /registry/register", update, UPDATE),
     send("POST /register", update, UPDATE),
     send("POST /registry/register", newcomer, NEW),

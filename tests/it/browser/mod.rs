@@ -13,7 +13,7 @@ use rialto_protocols::adapter::{Access, OperationInfo};
 use serde_json::{Value, json};
 
 use crate::authority::scene::Scene;
-use crate::authority::table::{Row, TABLE};
+use crate::authority::table::{Row, SceneKind, TABLE};
 use crate::clara::kit::Wallet;
 use crate::kit::{Reply, TestHub, npm_package, output, snapshot};
 
@@ -40,10 +40,8 @@ async fn a_page_of_another_origin_changes_nothing_and_reads_only_what_is_public(
         return skip_test(NAME, "Chromium", remedy);
     };
     for posture in [Profile::Dev, Profile::Serve] {
-        // openclaw's rows have their own agents.
-        for claws in [false, true] {
-            let rows: Vec<&Row> =
-                TABLE.iter().filter(|row| row.of_claw.is_some() == claws).collect();
+        for kind in SceneKind::ALL {
+            let rows = kind.rows();
             let scene = scene(posture, &[], rows[0]).await;
             let attempts: Vec<Attempt> = rows.iter().map(|row| attempt(&scene, row)).collect();
             let before = snapshot(&scene.hub).await;
@@ -72,7 +70,7 @@ async fn a_page_of_another_origin_changes_nothing_and_reads_only_what_is_public(
 /// need. The rest is as closed as on loopback.
 async fn a_published_hub_serves_pages_what_is_signed_and_nothing_else(chromium: &Path) {
     let flags = [("http.public_url", "http://hub.example")];
-    let rows: Vec<&Row> = TABLE.iter().filter(|row| row.of_claw.is_none()).collect();
+    let rows = SceneKind::Common.rows();
     let scene = scene(Profile::Serve, &flags, rows[0]).await;
     let url = scene.hub.url.replace("127.0.0.1", "hub.example");
     let attempts = rows.iter().map(|row| attempt(&scene, row));

@@ -2,7 +2,7 @@
 
 mod cards;
 mod failures;
-mod server;
+pub mod server;
 mod work;
 
 use serde_json::{Value, json};

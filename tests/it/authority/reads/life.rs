@@ -5,6 +5,7 @@ use rialto_protocols::kit::ed25519::PublicKey;
 use serde_json::{Value, json};
 
 use super::Secret;
+use crate::a2a::kit::{id, text_message};
 use crate::agora::kit::{Key, Said};
 use crate::clara::kit::{Hub as Board, Wallet};
 use crate::kit::{Agent, TestHub, eventually};
@@ -13,12 +14,18 @@ use crate::openclaw::kit::{self, Hub as Claws, Node, fresh_id};
 const INPUT: &str = "read job input";
 const RESULT: &str = "read job result";
 const BODY: &str = "read a message body";
+const WEBHOOK: &str = "see where events are sent";
 const BIDS: &str = "see bids before close";
 const PUBLIC: &str = "be public";
+
+/// The push configuration of a task, and a server that refuses every connection.
+pub const CONFIG: &str = "hook";
+const CLOSED: &str = "http://127.0.0.1:1";
 
 const RESOURCE: &str = "agora:search:v1";
 const PARTIES: &[&str] = &["requester", "worker"];
 const KEYS: &[&str] = &["asking key", "working key"];
+const CLIENTS: &[&str] = &["client", "worker"];
 const NODES: &[&str] = &["asking node", "working node"];
 
 /// An agent or operator that reads.
@@ -36,6 +43,9 @@ pub struct Life {
     pub agents: Vec<String>,
     pub traces: Vec<String>,
     pub messages: Vec<String>,
+    /// a2a's tasks, and the names of their agents there.
+    pub tasks: Vec<String>,
+    pub called: Vec<String>,
 }
 
 impl Life {
@@ -50,6 +60,8 @@ impl Life {
             agents: Vec::new(),
             traces: Vec::new(),
             messages: Vec::new(),
+            tasks: Vec::new(),
+            called: Vec::new(),
         };
         life.reader("anybody", None);
         life.reader("operator", Some(operator));
@@ -66,6 +78,7 @@ impl Life {
         life.registry(&requester, &worker).await;
         life.offers(&requester, [&worker, &rival]).await;
         life.letters(&worker, &requester).await;
+        life.a2a(&worker).await;
         life.openclaw().await;
         life.agora().await;
         life.clara(&requester).await;
@@ -152,6 +165,32 @@ impl Life {
         let sent = self.hub.post("/relay/messages", Some(&from.key), &body).await.expect(202);
         self.traces.push(sent.str("/data/trace_id"));
         self.agents.push(address(to));
+    }
+
+    /// A finished task with a push configuration, and one that its worker has not fetched.
+    async fn a2a(&mut self, worker: &Agent) {
+        let client = self.hub.a2a_client("client").await;
+        self.reader("client", Some(client.key.clone()));
+        let name = self.hub.a2a_name("registry", &worker.id);
+        let base = format!("/a2a/agents/{name}");
+        let done = self.secret(INPUT, "message of a task", CLIENTS);
+        let waiting = self.secret(INPUT, "message of a task that waits", CLIENTS);
+        let output = self.secret(RESULT, "artifact of a task", CLIENTS);
+        for (at, text) in [done, waiting].into_iter().enumerate() {
+            let task = id(&self.hub.begin(&base, &client.key, text_message("m", &text)).await);
+            if at == 0 {
+                let url = self.secret(WEBHOOK, "URL of a push configuration", &["client"]);
+                let push = json!({"taskId": task, "id": CONFIG, "url": format!("{CLOSED}/{url}")});
+                let create = "CreateTaskPushNotificationConfig";
+                self.hub.result(&base, &client.key, create, push).await;
+                let said = json!({"ok": true, "output": {"text": output}});
+                let path = format!("/v1/jobs/{task}/result");
+                self.hub.post(&path, Some(&worker.key), &said).await.expect(200);
+            }
+            self.jobs.push(task.clone());
+            self.tasks.push(task);
+        }
+        self.called.extend([name, client.name]);
     }
 
     async fn openclaw(&mut self) {

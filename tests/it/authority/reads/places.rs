@@ -5,10 +5,13 @@ use std::time::Duration;
 use rialto_hub::app::operations;
 use rialto_protocols::clara::PROCESS;
 
-use super::life::{Life, Reader};
+use super::life::{CONFIG, Life, Reader};
 
 /// A stream that is silent for this long has sent everything.
 const QUIET: Duration = Duration::from_millis(300);
+
+/// Added to the path of a task for its events.
+const SUBSCRIBE: &str = ":subscribe";
 
 /// One request to one place.
 pub struct Place {
@@ -38,6 +41,10 @@ pub fn places(life: &Life) -> Vec<Place> {
 fn queries(path: &str) -> Vec<String> {
     match path {
         _ if path.starts_with("/clara") => vec![format!("?process-id={PROCESS}&limit=1000")],
+        _ if path.starts_with("/a2a") && path.ends_with("/tasks") => {
+            vec!["?includeArtifacts=true".to_owned()]
+        }
+        _ if path.starts_with("/a2a/") => vec![String::new()],
         _ if path.ends_with("/inbox") || path.ends_with("/stream") => vec![String::new()],
         _ => vec![String::new(), "?limit=100&after=0".to_owned()],
     }
@@ -52,6 +59,14 @@ fn filled(template: &str, life: &Life) -> Vec<String> {
             "{trace_id}" => life.traces.clone(),
             "{message}" => life.messages.clone(),
             "{process}" => one(PROCESS),
+            "{agent}" => life.called.clone(),
+            "{tenant}" => life.called[..1].to_vec(),
+            "{config}" => one(CONFIG),
+            "{task}" if template.ends_with("{task}") => {
+                let both = |task: &String| [task.clone(), format!("{task}{SUBSCRIBE}")];
+                life.tasks.iter().flat_map(both).collect()
+            }
+            "{task}" => life.tasks.clone(),
             "{owner_id}" | "{name}" => vec!["requester".to_owned(), "worker".to_owned()],
             "{id}"
                 if ["/jobs/", "/requests/", "/collaborations/"]
@@ -79,6 +94,7 @@ pub async fn read(life: &Life, by: &Reader, place: &Place) -> String {
     if place.path.contains("/inbox")
         || place.path.contains("/stream")
         || place.path.contains("/events")
+        || place.path.ends_with(SUBSCRIBE)
     {
         request = request.header("last-event-id", first);
     }
