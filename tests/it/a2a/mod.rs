@@ -17,6 +17,7 @@ mod questions;
 mod refusals;
 pub mod remote;
 mod repeats;
+mod sdk;
 mod send;
 mod streams;
 mod tasks;

@@ -5,7 +5,7 @@
 
 import { randomUUID } from "node:crypto";
 
-import { all, expect, fetchWithKey, load, openHook, options, Steps } from "./client_steps.mjs";
+import { all, expect, fetchWithKey, load, openHook, options, Steps, until } from "./client_steps.mjs";
 
 const given = options();
 const { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory, RestTransportFactory } = await load(
@@ -47,6 +47,13 @@ async function send(step, sent, state) {
 const start = (step, seconds, push) => send(step, request(`slow ${seconds}`, { blocking: false, push }));
 const stream = (step, sent) => steps.run(step, () => all(client.sendMessageStream(sent)));
 const texts = (task) => task.artifacts.flatMap(({ parts }) => parts.map(({ text }) => text ?? "")).join("");
+
+/** Answers a task that asks, or will. */
+async function answer(task) {
+  const asks = () => client.getTask({ id: task.id });
+  await until(async () => (await steps.run("subscribe_asks", asks)).status.state === "input-required");
+  await send("subscribe_answer", request("Lugano", { task, blocking: false }));
+}
 
 const groups = {
   async card() {},
@@ -102,12 +109,13 @@ const groups = {
     await steps.refused("cancel_again", ["TaskNotCancelable", "-32002"], () => client.cancelTask({ id }));
   },
   async subscribe() {
-    const { id } = await start("subscribe_open", 3);
-    const events = await steps.run("subscribe", () => all(client.resubscribeTask({ id })));
+    const task = await send("subscribe_open", request("ask", { blocking: false }));
+    const subscribe = () => all(client.resubscribeTask({ id: task.id }), () => answer(task));
+    const events = await steps.run("subscribe", subscribe);
     expect(events.at(-1).status.state === "completed", "the last event is not completed");
   },
   async push() {
-    const { id } = await start("push_open", 3);
+    const { id } = await send("push_open", request("ask"));
     const { url } = await openHook();
     const listIds = async () => {
       const configs = await client.listTaskPushNotificationConfig({ id });
@@ -123,7 +131,7 @@ const groups = {
   },
   async notify() {
     const hook = await openHook();
-    const task = await start("notify_open", 2, pushConfig(hook.url));
+    const task = await start("notify_open", 1, pushConfig(hook.url));
     const received = await steps.run("notify", () => hook.until((body) => body.status?.state === "completed"));
     for (const { headers, body } of received) {
       expect(headers["x-a2a-notification-token"] === "tok-1", "the token is missing");

@@ -1,8 +1,7 @@
-"""A client with a2a-sdk 0.3.26 that uses all operations it has, and an oracle that checks 0.3 bodies.
+"""A client with a2a-sdk 0.3.26 that uses all operations it has, and checks all answers by the SDK's types.
 
 `client_0_3.py URL KEY BINDING SCENARIO` prints one JSON line per step: `{"step","ok","got"}`, or
-`{"step","ok","error"}` where an error was raised. `client_0_3.py oracle` checks `{"type","body"}`
-lines on its standard input. Exits with another status than 0 if a step or body failed.
+`{"step","ok","error"}` where an error was raised. Exits with another status than 0 if a step failed.
 """
 
 import asyncio
@@ -25,24 +24,46 @@ from a2a.types import (
     Task,
     TaskArtifactUpdateEvent,
     TaskState,
+    TaskStatusUpdateEvent,
 )
-from client_steps import Hook, Steps, arguments, check_lines, expect, run_groups
+from answers import Exchange, Recording
+from client_steps import Hook, Steps, arguments, expect, run_groups
 
 ENDED = (TaskState.completed, TaskState.failed, TaskState.canceled, TaskState.rejected)
 GROUPS = "card send stream data kinds get ask cancel subscribe push notify extended errors".split()
 TASK_NOT_FOUND, TASK_NOT_CANCELABLE = "-32001", "-32002"
 
 
-def check(name: str, body: Any) -> None:
-    """Reads a body by the SDK's model of that name."""
-    model = getattr(types, name, None)
-    if not (isinstance(model, type) and issubclass(model, BaseModel)):
-        raise ValueError(f"a2a-sdk has no type {name}")
-    read = model.model_validate(body)
+# The types of objects that say what they are.
+KINDS: dict[str, type[BaseModel]] = {
+    "task": Task,
+    "message": Message,
+    "status-update": TaskStatusUpdateEvent,
+    "artifact-update": TaskArtifactUpdateEvent,
+}
+# The types of the other results.
+RESULTS: dict[str, type[BaseModel]] = {
+    "tasks/pushNotificationConfig/set": types.TaskPushNotificationConfig,
+    "tasks/pushNotificationConfig/get": types.TaskPushNotificationConfig,
+    "agent/getAuthenticatedExtendedCard": AgentCard,
+}
+
+
+def check(exchange: Exchange, body: Any) -> None:
+    """Reads a body by the SDK's models, and looks for members that they ignore."""
+    if exchange.call is None:
+        AgentCard.model_validate(body)
+        return
+    expect(body["jsonrpc"] == "2.0" and body["id"] == exchange.call["id"], "another call's answer")
+    if "error" in body:
+        types.JSONRPCErrorResponse.model_validate(body)
+        return
+    method, result = exchange.call["method"], body["result"]
+    model = RESULTS.get(method) or KINDS[result["kind"]]
+    read = model.model_validate(result)
     # A card is for readers of both versions.
-    unknown = [] if model is AgentCard else unknown_members(body, shown(read), name)
-    if unknown:
-        raise ValueError(f"unknown members: {', '.join(unknown)}")
+    unknown = [] if model is AgentCard else unknown_members(result, shown(read), method)
+    expect(not unknown, f"unknown members: {', '.join(unknown)}")
 
 
 def unknown_members(body: Any, read: Any, path: str) -> list[str]:
@@ -259,19 +280,36 @@ class Scenarios:
         await self.steps.refused("cancel_again", (TASK_NOT_CANCELABLE,), cancel)
 
     async def subscribe(self) -> None:
-        task = await self.session.start("subscribe_open", 3)
+        at_once = MessageSendConfiguration(blocking=False)
+        task = await self.session.send("subscribe_open", self.session.message("ask"), None, at_once)
 
         async def subscribe() -> tuple[Any, None]:
             query = types.TaskIdParams(id=task.id)
-            events = [event async for event in self.session.streaming.resubscribe(query)]
+            events = []
+            async for event in self.session.streaming.resubscribe(query):
+                events.append(event)
+                if len(events) == 1:
+                    await self.answer(task)
             expect(events[-1][0].status.state == TaskState.completed, "the last event is not completed")
             return [shown_event(event) for event in events], None
 
         await self.steps.run("subscribe", subscribe)
 
+    async def answer(self, task: Task) -> None:
+        """Answers a task that asks, or will."""
+
+        async def asks() -> tuple[Any, bool]:
+            got = await self.session.blocking.get_task(types.TaskQueryParams(id=task.id))
+            return shown(got), got.status.state == TaskState.input_required
+
+        while not await self.steps.run("subscribe_asks", asks):
+            await asyncio.sleep(0.05)
+        follow_up = self.session.message("Lugano", task=task)
+        await self.session.send("subscribe_answer", follow_up, None, MessageSendConfiguration(blocking=False))
+
     async def push(self) -> None:
         """This SDK's client can only set and get."""
-        task = await self.session.start("push_open", 3)
+        task = await self.session.send("push_open", self.session.message("ask"), None)
         client, config = self.session.blocking, push_config(Hook().url)
 
         async def create() -> tuple[Any, None]:
@@ -290,7 +328,7 @@ class Scenarios:
 
     async def notify(self) -> None:
         hook = Hook()
-        task = await self.session.start("notify_open", 2, hook.url)
+        task = await self.session.start("notify_open", 1, hook.url)
 
         async def notified() -> tuple[Any, None]:
             received = await hook.until(lambda body: Task.model_validate(body).status.state in ENDED)
@@ -328,15 +366,13 @@ class Scenarios:
 
 async def main() -> None:
     options = arguments(__doc__ or "", GROUPS).parse_args()
-    if options.url == "oracle":
-        check_lines(check)
-        return
-    steps = Steps()
-    async with httpx.AsyncClient(timeout=60) as http:
+    steps, answers = Steps(), Recording()
+    async with httpx.AsyncClient(timeout=60, transport=answers) as http:
         session = Session(options, http, steps)
         await session.open()
         scenarios = Scenarios(session)
-        await run_groups({name: getattr(scenarios, name) for name in GROUPS}, options.scenario, steps)
+        groups = {name: getattr(scenarios, name) for name in GROUPS}
+        await run_groups(groups, options.scenario, steps, lambda: answers.check(check))
 
 
 if __name__ == "__main__":

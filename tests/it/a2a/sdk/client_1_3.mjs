@@ -5,7 +5,7 @@
 
 import { randomUUID } from "node:crypto";
 
-import { all, expect, fetchWithKey, load, openHook, options, Steps } from "./client_steps.mjs";
+import { all, expect, fetchWithKey, load, openHook, options, Steps, until } from "./client_steps.mjs";
 
 const given = options();
 const { Message, Part, Role, StreamResponse, Task, TaskState, AgentCard, ListTasksResponse, taskStateToJSON } =
@@ -68,6 +68,13 @@ const start = (step, seconds, push) => send(step, request(`slow ${seconds}`, { a
 const stateOf = ({ payload }) => payload?.value?.status?.state;
 const texts = (task) =>
   task.artifacts.flatMap(({ parts }) => parts.map(({ content }) => (content.$case === "text" ? content.value : ""))).join("");
+
+/** Answers a task that asks, or will. */
+async function answer(task) {
+  const asks = () => client.getTask({ tenant: "", id: task.id });
+  await until(async () => (await steps.run("subscribe_asks", asks, showTask)).status.state === TASK_STATE_INPUT_REQUIRED);
+  await send("subscribe_answer", request("Lugano", { task, atOnce: true }));
+}
 
 const groups = {
   async card() {},
@@ -145,15 +152,15 @@ const groups = {
     await steps.refused("cancel_again", ["TaskNotCancelable"], cancel);
   },
   async subscribe() {
-    const { id } = await start("subscribe_open", 3);
-    const subscribe = () => all(client.resubscribeTask({ tenant: "", id }));
-    const events = await steps.run("subscribe", subscribe, showEvent);
+    const task = await send("subscribe_open", request("ask", { atOnce: true }));
+    const subscribe = () => client.resubscribeTask({ tenant: "", id: task.id });
+    const events = await steps.run("subscribe", () => all(subscribe(), () => answer(task)), showEvent);
     expect(events[0].payload.$case === "task", "the first event is not the task");
     expect(stateOf(events.at(-1)) === TASK_STATE_COMPLETED, "the last event is not completed");
-    await steps.refused("subscribe_ended", ["UnsupportedOperation"], subscribe);
+    await steps.refused("subscribe_ended", ["UnsupportedOperation"], () => all(subscribe()));
   },
   async push() {
-    const task = await start("push_open", 3);
+    const task = await send("push_open", request("ask"));
     const which = { tenant: "", taskId: task.id, id: "c1" };
     const listIds = async () => {
       const { configs } = await client.listTaskPushNotificationConfig({ tenant: "", taskId: task.id, pageToken: "" });
@@ -168,7 +175,7 @@ const groups = {
   },
   async notify() {
     const hook = await openHook();
-    const task = await start("notify_open", 2, pushConfig("", hook.url));
+    const task = await start("notify_open", 1, pushConfig("", hook.url));
     const isLast = (body) => stateOf(StreamResponse.fromJSON(body)) === TASK_STATE_COMPLETED;
     const received = await steps.run("notify", () => hook.until(isLast));
     for (const { headers, body } of received) {

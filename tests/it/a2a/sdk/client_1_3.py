@@ -1,11 +1,11 @@
-"""A client with a2a-sdk 1.3.0 that uses all operations, and an oracle that checks 1.0 bodies.
+"""A client with a2a-sdk 1.3.0 that uses all operations, and checks all answers by the SDK's types.
 
 `client_1_3.py URL KEY BINDING SCENARIO` prints one JSON line per step: `{"step","ok","got"}`, or
-`{"step","ok","error"}` where an error was raised. `client_1_3.py oracle` checks `{"type","body"}`
-lines on its standard input. Exits with another status than 0 if a step or body failed.
+`{"step","ok","error"}` where an error was raised. Exits with another status than 0 if a step failed.
 """
 
 import asyncio
+import re
 import uuid
 from typing import Any
 
@@ -20,7 +20,8 @@ from a2a.client.client import Client, ClientCallContext
 from a2a.types import a2a_pb2
 from a2a.types.a2a_pb2 import Message, Part, Role, SendMessageRequest, StreamResponse, Task, TaskState
 from a2a.utils.proto_utils import validate_proto_required_fields
-from client_steps import Hook, Steps, arguments, check_lines, expect, run_groups
+from answers import Exchange, Recording
+from client_steps import Hook, Steps, arguments, expect, run_groups
 
 # Its required members may be empty in an answer without tasks.
 UNCHECKED = ("ListTasksResponse",)
@@ -33,12 +34,58 @@ ENDED = {
 GROUPS = "card send stream data kinds get list ask cancel subscribe push notify extended errors".split()
 
 
-def check(name: str, body: Any) -> None:
+# The types of the results of JSON-RPC.
+RESULTS = {
+    "SendMessage": "SendMessageResponse",
+    "SendStreamingMessage": "StreamResponse",
+    "SubscribeToTask": "StreamResponse",
+    "GetTask": "Task",
+    "ListTasks": "ListTasksResponse",
+    "CancelTask": "Task",
+    "CreateTaskPushNotificationConfig": "TaskPushNotificationConfig",
+    "GetTaskPushNotificationConfig": "TaskPushNotificationConfig",
+    "ListTaskPushNotificationConfigs": "ListTaskPushNotificationConfigsResponse",
+    "DeleteTaskPushNotificationConfig": "",
+    "GetExtendedAgentCard": "AgentCard",
+}
+# The types of the answers of HTTP+JSON: the method, and the end of the path.
+ANSWERS = [
+    ("POST", r"/message:send", "SendMessageResponse"),
+    ("POST", r"/message:stream", "StreamResponse"),
+    ("(GET|POST)", r"/tasks/[^/]+:subscribe", "StreamResponse"),
+    ("POST", r"/tasks/[^/]+:cancel", "Task"),
+    ("GET", r"/tasks", "ListTasksResponse"),
+    ("GET", r"/tasks/[^/]+", "Task"),
+    ("POST", r"/tasks/[^/]+/pushNotificationConfigs", "TaskPushNotificationConfig"),
+    ("GET", r"/tasks/[^/]+/pushNotificationConfigs", "ListTaskPushNotificationConfigsResponse"),
+    ("GET", r"/tasks/[^/]+/pushNotificationConfigs/[^/]+", "TaskPushNotificationConfig"),
+    ("DELETE", r"/tasks/[^/]+/pushNotificationConfigs/[^/]+", ""),
+    ("GET", r"/extendedAgentCard", "AgentCard"),
+]
+CARD_PATH = "/.well-known/agent-card.json"
+
+
+def check(exchange: Exchange, body: Any) -> None:
     """Reads a body without allowing unknown members, and looks for the required ones."""
-    kind = getattr(a2a_pb2, name, None)
-    if kind is None:
-        raise ValueError(f"a2a-sdk has no type {name}")
-    message = ParseDict(body, kind(), ignore_unknown_fields=False)
+    if exchange.path.endswith(CARD_PATH):
+        # Without a version, the card has members for readers of 0.3 as well.
+        if "a2a-version" in exchange.headers:
+            read("AgentCard", body)
+    elif isinstance(exchange.call, dict) and "jsonrpc" in exchange.call:
+        expect(body["jsonrpc"] == "2.0" and body["id"] == exchange.call["id"], "another call's answer")
+        if "error" not in body:
+            read(RESULTS[exchange.call["method"]], body["result"])
+    elif exchange.status < 400:
+        request = f"{exchange.method} {exchange.path}"
+        names = [name for method, end, name in ANSWERS if re.fullmatch(f"{method} .*{end}", request)]
+        read(names[0], body)
+
+
+def read(name: str, body: Any) -> None:
+    if not name:
+        expect(not body, "there is nothing to answer")
+        return
+    message = ParseDict(body, getattr(a2a_pb2, name)(), ignore_unknown_fields=False)
     if name not in UNCHECKED:
         validate_proto_required_fields(message)
 
@@ -148,7 +195,14 @@ class Scenarios:
         self.session, self.steps, self.options = session, session.steps, session.options
 
     async def card(self) -> None:
-        """The card was fetched before the first group."""
+        """The card was fetched before the first group, but not in the form for readers of 1.0 only."""
+
+        async def strict() -> tuple[Any, None]:
+            url = self.options.url + CARD_PATH
+            answer = await self.session.http.get(url, headers={"A2A-Version": "1.0"})
+            return answer.raise_for_status().json(), None
+
+        await self.steps.run("card_strict", strict)
 
     async def send(self) -> None:
         request = self.session.request(self.options.text)
@@ -275,11 +329,16 @@ class Scenarios:
         await self.steps.refused("cancel_again", ("TaskNotCancelableError",), cancel)
 
     async def subscribe(self) -> None:
-        task = await self.session.start("subscribe_open", 3)
+        asked = self.session.request("ask", at_once=True)
+        task = await self.session.send("subscribe_open", asked, None)
 
         async def subscribe() -> tuple[Any, None]:
             query = types.SubscribeToTaskRequest(id=task.id)
-            events = [event async for event in self.session.streaming.subscribe(query)]
+            events: list[StreamResponse] = []
+            async for event in self.session.streaming.subscribe(query):
+                events.append(event)
+                if len(events) == 1:
+                    await self.answer(task)
             expect(events and events[0].HasField("task"), "the first event is not the task")
             expect(last_state(events[-1]) == TaskState.TASK_STATE_COMPLETED, "the last event is not completed")
             return [shown(event) for event in events], None
@@ -287,8 +346,20 @@ class Scenarios:
         await self.steps.run("subscribe", subscribe)
         await self.steps.refused("subscribe_ended", ("UnsupportedOperationError",), subscribe)
 
+    async def answer(self, task: Task) -> None:
+        """Answers a task that asks, or will."""
+
+        async def asks() -> tuple[Any, bool]:
+            got = await self.session.blocking.get_task(types.GetTaskRequest(id=task.id))
+            return shown(got), got.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
+
+        while not await self.steps.run("subscribe_asks", asks):
+            await asyncio.sleep(0.05)
+        follow_up = self.session.request("Lugano", task=task, at_once=True)
+        await self.session.send("subscribe_answer", follow_up, None)
+
     async def push(self) -> None:
-        task = await self.session.start("push_open", 3)
+        task = await self.session.send("push_open", self.session.request("ask"), None)
         client, config = self.session.blocking, push_config(task.id, Hook().url)
         which: dict[str, str] = {"task_id": task.id, "id": "c1"}
 
@@ -319,7 +390,7 @@ class Scenarios:
 
     async def notify(self) -> None:
         hook = Hook()
-        task = await self.session.start("notify_open", 2, hook.url)
+        task = await self.session.start("notify_open", 1, hook.url)
 
         def is_last(body: dict[str, Any]) -> bool:
             event = ParseDict(body, StreamResponse(), ignore_unknown_fields=False)
@@ -365,15 +436,13 @@ class Scenarios:
 
 async def main() -> None:
     options = arguments(__doc__ or "", GROUPS).parse_args()
-    if options.url == "oracle":
-        check_lines(check)
-        return
-    steps = Steps()
-    async with httpx.AsyncClient(timeout=60) as http:
+    steps, answers = Steps(), Recording()
+    async with httpx.AsyncClient(timeout=60, transport=answers) as http:
         session = Session(options, http, steps)
         await session.open()
         scenarios = Scenarios(session)
-        await run_groups({name: getattr(scenarios, name) for name in GROUPS}, options.scenario, steps)
+        groups = {name: getattr(scenarios, name) for name in GROUPS}
+        await run_groups(groups, options.scenario, steps, lambda: answers.check(check))
 
 
 if __name__ == "__main__":

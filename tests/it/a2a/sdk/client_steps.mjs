@@ -40,10 +40,19 @@ export function expect(condition, why) {
   if (!condition) throw new Error(typeof why === "string" ? why : JSON.stringify(why));
 }
 
-export async function all(events) {
+/** Collects all events; `onFirst` runs after the first one. */
+export async function all(events, onFirst = async () => {}) {
   const list = [];
-  for await (const event of events) list.push(event);
+  for await (const event of events) {
+    list.push(event);
+    if (list.length === 1) await onFirst();
+  }
   return list;
+}
+
+/** Asks again until the answer is yes. */
+export async function until(asked) {
+  while (!(await asked())) await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
 function describe(error) {

@@ -16,7 +16,7 @@ NOTIFIED_WITHIN_SECONDS = 30
 def arguments(about: str, groups: list[str]) -> argparse.ArgumentParser:
     """`URL KEY BINDING SCENARIO` and what every client can be told besides."""
     parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("url", help="the base URL of an agent; or `oracle`, alone, to check bodies on stdin")
+    parser.add_argument("url", help="the base URL of an agent")
     parser.add_argument("key", nargs="?", default="", help="the caller's key, may be empty")
     parser.add_argument("binding", nargs="?", default="JSONRPC", choices=["JSONRPC", "HTTP+JSON"])
     parser.add_argument(
@@ -80,8 +80,13 @@ class Steps:
         print(json.dumps(line, default=str), flush=True)
 
 
-async def run_groups(groups: dict[str, Callable[[], Awaitable[None]]], scenario: str, steps: Steps) -> None:
-    """Runs the chosen groups of steps. A failed step ends its group only."""
+async def run_groups(
+    groups: dict[str, Callable[[], Awaitable[None]]],
+    scenario: str,
+    steps: Steps,
+    check_bodies: Callable[[], int],
+) -> None:
+    """Runs the chosen groups of steps, then checks all answers. A failed step ends its group only."""
     names = list(groups) if scenario == "all" else scenario.split(",")
     unknown = [name for name in names if name not in groups]
     if unknown:
@@ -95,6 +100,14 @@ async def run_groups(groups: dict[str, Callable[[], Awaitable[None]]], scenario:
                 steps.failures += 1
                 line = {"step": name, "ok": False, "error": describe(error)}
                 print(json.dumps(line, default=str), flush=True)
+
+    async def bodies() -> tuple[Any, None]:
+        return {"checked": check_bodies()}, None
+
+    try:
+        await steps.run("bodies", bodies)
+    except Expectation:
+        pass
     if steps.failures:
         sys.exit(f"{steps.failures} steps failed")
 
@@ -130,21 +143,3 @@ class Hook:
             await asyncio.sleep(0.1)
         raise Expectation(f"no last notification within {NOTIFIED_WITHIN_SECONDS} s, but {self.received}")
 
-
-def check_lines(check: Callable[[str, Any], None]) -> None:
-    """Checks `{"type","body"}` lines on standard input. Prints `{"ok":true}` or the error for each."""
-    failures = 0
-    for line in sys.stdin:
-        if not line.strip():
-            continue
-        try:
-            wanted = json.loads(line)
-            check(wanted["type"], wanted["body"])
-        except Exception as error:
-            failures += 1
-            told = {"ok": False, "error": f"{type(error).__name__}: {error} {getattr(error, 'data', None) or ''}".strip()}
-            print(json.dumps(told), flush=True)
-        else:
-            print('{"ok":true}', flush=True)
-    if failures:
-        sys.exit(f"{failures} bodies are not valid")

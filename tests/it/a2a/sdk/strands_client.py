@@ -1,7 +1,7 @@
 """A client with strands-agents 1.62.0, which speaks A2A 0.3 and needs no model.
 
-`strands_client.py URL KEY TEXT` prints one JSON line: the text of the answer, why it stopped, and how
-many events came before.
+`strands_client.py URL KEY TEXT` prints one JSON line, and is content if the answer is the text, with
+events before it.
 """
 
 import argparse
@@ -34,8 +34,9 @@ async def main() -> None:
         sys.exit("the agent did not answer")
     blocks: list[Any] = result.message["content"]
     text = "".join(block.get("text", "") for block in blocks)
+    is_whole = text == options.text and result.stop_reason == "end_turn" and events > 0
     told = {"text": text, "stop": result.stop_reason, "events": events, "name": agent.name}
-    print(json.dumps(told), flush=True)
+    print(json.dumps({"step": "answer", "ok": is_whole, "got": told}), flush=True)
 
 
 if __name__ == "__main__":
