@@ -94,7 +94,7 @@ pub const PAGE: usize = 25;
 pub const PAGE_MAX: usize = 1_000;
 /// The protocols of the hub. An agent's id must not start with one of them and a slash, because
 /// agents of other protocols are listed that way (R5, R79).
-pub const PROTOCOLS: [&str; 5] = ["registry", "relay", "openclaw", "clara", "agora"];
+pub const PROTOCOLS: [&str; 6] = ["registry", "relay", "openclaw", "clara", "agora", "a2a"];
 
 /// The adapter of this protocol.
 #[cfg(feature = "server")]

@@ -119,7 +119,7 @@ fn an_agent_is_called_by_something_that_can_be_seen_and_is_its_own() {
     ] {
         assert_eq!(named(id), Some(OrderError::BadAgentId(why)), "{id:?}");
     }
-    for protocol in ["registry", "relay", "openclaw", "clara", "agora"] {
+    for protocol in ["registry", "relay", "openclaw", "clara", "agora", "a2a"] {
         let fault = named(&format!("{protocol}/x")).expect("reserved");
         assert_eq!(fault.to_string(), format!("Value Agent-Id must not start with {protocol}/"));
     }
