@@ -199,9 +199,13 @@ pub fn add_to_log(
         // The first piece continues nothing.
         part.append &= job.progress.parts > 0;
     }
-    // Only a requester of the same protocol reads it.
+    let original = draft.worker_original.take();
+    // Only a requester of the same protocol reads it. For others, a part in its words is only in
+    // the log.
     let is_read = |original: &Original| original.protocol == job.request.origin;
-    let original = draft.worker_original.take().filter(is_read);
+    let is_only_logged =
+        update.part.is_some() && original.as_ref().is_some_and(|original| !is_read(original));
+    let original = original.filter(is_read);
     let added = update.content_bytes() + original.as_ref().map_or(0, Original::content_bytes);
     let bytes = job.progress.bytes + added as u64;
     let limits = draft.world.rules.progress;
@@ -219,7 +223,7 @@ pub fn add_to_log(
         Requester::Guest(_) => None,
     };
     log::add_phase(draft, job);
-    let requester = requester.filter(|_| !is_followed);
+    let requester = requester.filter(|_| !is_followed && !is_only_logged);
     if requester.is_some_and(|agent| message::is_inbox_full(draft, agent)) {
         return Err(Refusal::InboxFull);
     }

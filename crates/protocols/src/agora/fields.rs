@@ -102,13 +102,15 @@ impl JobMessages for AgoraContext {
         )
     }
 
-    /// Only a part has a message: a RESULT that is not the last (R42).
+    /// Only a part has a message: a RESULT that is not the last (R42). Parts in the words of another
+    /// protocol, whose worker the hub calls, are only in the log.
     fn progress_received(
         &self,
         shown: TracedJob<'_>,
         logged: &LoggedReport,
     ) -> Option<MessageView> {
-        let payload = part_payload(shown.job, logged.report.update.part.as_ref()?);
+        let part = logged.report.update.part.as_ref();
+        let payload = part_payload(shown.job, part.filter(|_| shown.job.handover.is_none())?);
         let kind = MessageType::Result.as_str();
         let said = ObjectWriter::new().text("type", kind).raw("payload", &payload).finish();
         Some(MessageView::from_json(ID, said, PARTIAL))
