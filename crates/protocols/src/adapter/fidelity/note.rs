@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use rialto_core::alias::Protocol;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -60,7 +61,7 @@ pub fn compare_fields(source: &MessageView, target: &MessageView) -> Vec<Note> {
     let mut derived = vec![false; target.fields.len()];
     let mut notes = Vec::with_capacity(source.fields.len() + target.fields.len());
     for field in &source.fields {
-        let fate = match find_matching_field(field, target) {
+        let fate = match find_matching_field(field, source.protocol, target) {
             Some(at) => {
                 mark_derived(&mut derived, field.part, at, target);
                 fate_if_carried(field, &target.fields[at])
@@ -96,24 +97,29 @@ fn limit_extras(side: &MessageView) -> (Cow<'_, MessageView>, Option<Note>) {
 }
 
 /// The index of the field of `target` that carries the same value.
-fn find_matching_field(field: &Field, target: &MessageView) -> Option<usize> {
-    let same = |other: &Field| other.part == field.part && is_same(field, other);
+fn find_matching_field(field: &Field, source: Protocol, target: &MessageView) -> Option<usize> {
+    let is_one_protocol = source == target.protocol;
+    let same = |other: &Field| other.part == field.part && is_same(field, other, is_one_protocol);
     let mut all = target.fields.iter();
     let kept = all.position(|other| other.name == field.name && same(other));
     kept.or_else(|| target.fields.iter().position(same))
 }
 
-/// Whether another field of the same part carries the same value.
-fn is_same(field: &Field, other: &Field) -> bool {
+/// Whether another field of the same part is about the same.
+fn is_same(field: &Field, other: &Field, is_one_protocol: bool) -> bool {
+    let is_equal = field.value == other.value;
     match field.part {
+        // Within one protocol they go by their names.
+        Part::Extra | Part::Conversation if is_one_protocol && field.name == other.name => true,
         // Two undefined members with equal values may be unrelated, so the name must match too. What
         // messages say about themselves is often a small number or a flag.
         Part::Extra | Part::Framing => {
             let other_name = last_segment(&other.name);
-            field.value == other.value
-                && (other_name == last_segment(&field.name) || other_name == field.name)
+            is_equal && (other_name == last_segment(&field.name) || other_name == field.name)
         }
-        part => part.is_translated() || field.value == other.value,
+        // Two messages may be written in the same millisecond.
+        Part::Time => is_equal && is_one_protocol,
+        part => part.is_translated() || is_equal,
     }
 }
 
@@ -192,7 +198,6 @@ impl Serialize for Note {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use rialto_core::alias::Protocol;
 
     use super::*;
 
@@ -252,6 +257,27 @@ mod tests {
         assert!(told[0].contains(r#""fate":"dropped""#), "{}", told[0]);
         assert!(told[1].contains(r#""to":"/meta/y""#), "{}", told[1]);
         assert_eq!(told.len(), 2);
+    }
+
+    #[test]
+    fn within_one_protocol_a_strange_member_of_the_same_name_is_the_same() {
+        let field = |value| [("/number", Part::Extra, value)];
+        let notes = |to| compare_fields(&side(ONE, &field("\"1\"")), &side(to, &field("\"1.2\"")));
+        let becomes = Some("\"1.2\"".to_owned());
+        let renamed = Fate::Renamed { to: "/number".to_owned(), becomes };
+        assert_eq!(notes(ONE).iter().map(|note| &note.fate).collect::<Vec<_>>(), [&renamed]);
+        assert_eq!(notes(OTHER).len(), 2, "dropped and defaulted");
+    }
+
+    #[test]
+    fn the_time_of_another_message_is_another_one_even_if_it_is_equal() {
+        let at = [("/at", Part::Time, "1")];
+        let fates = |to| {
+            let notes = compare_fields(&side(ONE, &at), &side(to, &at));
+            notes.into_iter().map(|note| note.fate.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(fates(ONE), ["kept"]);
+        assert_eq!(fates(OTHER), ["dropped", "defaulted"]);
     }
 
     #[test]
