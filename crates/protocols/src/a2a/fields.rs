@@ -8,8 +8,12 @@ use rialto_core::time::Timestamp;
 use rialto_engine::run::{LogEntry, LoggedReport};
 use uuid::Uuid;
 
+use super::original;
+use super::remote::RemoteAgent;
+use super::remote::handover_state::HandoverState;
+use super::remote::outgoing;
 use super::task_log::{self, TaskLog};
-use super::translate::{self, Hire, MESSAGE_SKILL, TaskMeta, TaskView};
+use super::translate::{self, Hire, MESSAGE_SKILL, Moment, TaskMeta, TaskView};
 use super::wire::content::{self, OutputForm};
 use super::wire::message::{Message, Part as MessagePart, Role, write_array};
 use super::wire::params::SendParams;
@@ -131,10 +135,12 @@ impl JobMessages for A2aContext {
 
     fn request_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
         let job = shown.job;
-        job.worker()?;
-        let name = self
-            .engine
-            .with_world(|world| crate::adapter::open_job::requester_name(world, job, ID));
+        let worker = job.worker()?;
+        let (sent, name) = self.engine.with_world(|world| {
+            let remote = world.agent(worker).and_then(|agent| RemoteAgent::of(agent));
+            let sent = remote.and_then(|remote| outgoing::request_params(world, job, &remote));
+            (sent, crate::adapter::open_job::requester_name(world, job, ID))
+        });
         let wanted = NeutralRequest {
             skill: job.request.skill.clone(),
             input: job.request.input.clone(),
@@ -142,35 +148,50 @@ impl JobMessages for A2aContext {
             deadline: Some(job.request.deadline),
             extras: fidelity::extras(job),
         };
-        let message = worker_message(&wanted, &job.uuid.to_string(), &name);
-        Some(MessageView::from_json(ID, message, SEND).expand_field(META))
+        let sent = sent.unwrap_or_else(|| worker_message(&wanted, &job.uuid.to_string(), &name));
+        Some(MessageView::from_json(ID, sent, SEND).expand_field(META))
     }
 
     fn result_sent(&self, shown: TracedJob<'_>) -> Option<MessageView> {
-        let result = shown.job.result.as_ref().filter(|result| result.content.is_some())?;
-        let state = if result.ok { TaskState::Completed } else { TaskState::Failed };
-        let status = ObjectWriter::new().text("state", state.name(Version::V1));
+        let job = shown.job;
+        let result = job.result.as_ref().filter(|result| result.content.is_some())?;
         let own_parts = |parts| {
-            let id = translate::message_id(shown.job, 0);
+            let id = translate::message_id(job, 0);
             Message::of_agent(id, parts).write(Version::V1)
         };
-        let (status, artifacts) = match result.output.as_deref().map(content::form_of_output) {
-            Some(OutputForm::Message(parts)) => (status.raw("message", &own_parts(parts)), None),
-            Some(OutputForm::Task { artifacts, message }) => {
-                let artifacts = artifacts.iter().map(|artifact| artifact.write(Version::V1));
-                let message = message.map(own_parts);
-                (status.maybe_raw("message", message.as_deref()), Some(write_array(artifacts)))
-            }
-            None => {
-                let text = result.text.clone().map(|text| own_parts(vec![MessagePart::text(text)]));
-                (status.maybe_raw("message", text.as_deref()), None)
-            }
+        let text = || result.text.clone().map(|text| vec![MessagePart::text(text)]);
+        let (parts, artifacts) = match result.output.as_deref().map(content::form_of_output) {
+            Some(OutputForm::Message(parts)) => (Some(parts), Vec::new()),
+            Some(OutputForm::Task { artifacts, message }) => (message, artifacts),
+            None => (text(), Vec::new()),
         };
+        let status = || {
+            let message = parts.map(own_parts);
+            let status = ObjectWriter::new().text("state", end_state(job).name(Version::V1));
+            status.maybe_raw("message", message.as_deref()).finish()
+        };
+        // What a worker of this protocol said to a requester of this protocol was kept as it came.
+        let status = original::kept_status(result).unwrap_or_else(status);
+        let artifacts = match TaskMeta::of(job) {
+            Some(meta) => {
+                let log = TaskLog { entries: shown.log.to_vec() };
+                log.replay(job, &meta, Moment::Now).artifacts
+            }
+            None => artifacts,
+        };
+        let artifacts: Vec<String> =
+            artifacts.iter().map(|artifact| artifact.write(Version::V1)).collect();
+        let ids = HandoverState::of(job);
+        let (task, context) = ids.map(|ids| (ids.task, ids.context)).unwrap_or_default();
         let body = ObjectWriter::new()
-            .raw("status", &status.finish())
-            .maybe_raw("artifacts", artifacts.as_deref())
-            .finish();
-        Some(as_result(MessageView::from_json(ID, body, TASK), result.ok))
+            .maybe_text("id", task.as_deref())
+            .maybe_text("contextId", context.as_deref())
+            .raw("status", &status);
+        let body = match artifacts.is_empty() {
+            true => body,
+            false => body.raw("artifacts", &write_array(artifacts)),
+        };
+        Some(as_result(MessageView::from_json(ID, body.finish(), TASK), result.ok))
     }
 
     fn result_received(&self, shown: TracedJob<'_>) -> Option<MessageView> {
@@ -208,6 +229,14 @@ impl JobMessages for A2aContext {
     fn find_job<'a>(&'a self, _: AgentId, id: &'a str) -> FindJobFuture<'a> {
         let wanted = JobRef::Foreign { origin: ID, id: id.to_lowercase() };
         Box::pin(async move { self.engine.find_job(&wanted).await })
+    }
+}
+
+/// The state with which a worker ended its task.
+fn end_state(job: &Job) -> TaskState {
+    match translate::state_of(job) {
+        state @ (TaskState::Completed | TaskState::Rejected) => state,
+        _ => TaskState::Failed,
     }
 }
 
@@ -305,9 +334,8 @@ fn worker_message(wanted: &NeutralRequest, job: &str, requester: &str) -> String
         .maybe_raw("meta", wanted.extras.as_deref())
         .finish();
     let part = match ijson::read(wanted.input.as_bytes()).ok() {
-        Some(json) => {
-            only_text(&json).map_or_else(|| MessagePart::data(&*wanted.input), MessagePart::text)
-        }
+        Some(json) => outgoing::only_text(&json)
+            .map_or_else(|| MessagePart::data(&*wanted.input), MessagePart::text),
         None => MessagePart::text(&*wanted.input),
     };
     let message = Message {
@@ -316,16 +344,4 @@ fn worker_message(wanted: &NeutralRequest, job: &str, requester: &str) -> String
         ..Message::of_agent(format!("{job}-1"), vec![part])
     };
     ObjectWriter::new().raw("message", &message.write(Version::V1)).finish()
-}
-
-/// The text of `{"text":…}`.
-fn only_text(json: &Json<'_>) -> Option<String> {
-    let ijson::JsonValue::Object(members) = json.value() else { return None };
-    match &members[..] {
-        [(name, value)] if name == "text" => match value.value() {
-            ijson::JsonValue::String(text) => Some(text.clone().into_owned()),
-            _ => None,
-        },
-        _ => None,
-    }
 }

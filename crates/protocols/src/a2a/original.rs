@@ -1,14 +1,14 @@
 //! What a worker of this protocol said, kept for a requester of this protocol, which gets it
 //! unchanged but for the ids (2.5).
 
-use rialto_core::job::{Job, Original};
+use rialto_core::job::{Job, JobResult, Original};
 
 use super::ID;
 use super::translate::TaskMeta;
 use super::wire::Version;
 use super::wire::message::Message;
 use super::wire::reader::Reader;
-use super::wire::task::{Artifact, ArtifactUpdate, StatusUpdate, StreamEvent};
+use super::wire::task::{Artifact, ArtifactUpdate, StatusUpdate, StreamEvent, TaskState};
 use crate::kit::ijson;
 use crate::kit::object::ObjectWriter;
 
@@ -61,6 +61,19 @@ pub enum OriginalStatus {
 /// A status as it is kept.
 pub fn write_status(update: &StatusUpdate) -> String {
     StreamEvent::Status(Box::new(update.clone())).write(Version::V1, false)
+}
+
+/// The last status of a worker as it came: JSON text. A bare message is the end of its work.
+pub fn kept_status(result: &JobResult) -> Option<String> {
+    let original = result.original.as_ref().filter(|original| original.protocol == ID)?;
+    let json = ijson::read(original.text.as_bytes()).ok()?;
+    match (json.get("statusUpdate"), json.get("message")) {
+        (Some(update), _) => Some(update.get("status")?.raw().to_owned()),
+        (None, message) => {
+            let state = TaskState::Completed.name(Version::V1);
+            Some(ObjectWriter::new().text("state", state).raw("message", message?.raw()).finish())
+        }
+    }
 }
 
 /// A bare message as it is kept.

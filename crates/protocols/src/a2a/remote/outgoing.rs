@@ -72,6 +72,15 @@ pub fn message(
     })
 }
 
+/// The parameters with which a worker gets the request of a job.
+pub fn request_params(world: &World, job: &Job, remote: &RemoteAgent) -> Option<String> {
+    let state = HandoverState::of(job);
+    let interface = state.map_or_else(|| remote.interface.clone(), |state| state.interface);
+    let version = interface.read()?.version;
+    let message = message(world, job, remote, Outgoing::Request, 1, WorkerIds::default())?;
+    Some(send_params(job, &message, version, !remote.streaming, None))
+}
+
 /// The message as its requester sent it, if it uses this protocol.
 pub fn own_message(job: &Job, what: Outgoing) -> Option<Message> {
     let meta = TaskMeta::of(job)?;
