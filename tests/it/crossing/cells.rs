@@ -36,10 +36,9 @@ impl Cell {
             .collect()
     }
 
-    /// Every ordered pair, of which the second can work.
+    /// Every ordered pair.
     pub fn square() -> Vec<Self> {
-        let workers = || ALL.iter().filter(|to| to.works());
-        let pairs = ALL.iter().flat_map(|from| workers().map(move |to| (*from, *to)));
+        let pairs = ALL.iter().flat_map(|from| ALL.iter().map(move |to| (*from, *to)));
         let cell = |(from, to)| Self { from, to, seats: [0, 1] };
         pairs.zip(1..).map(|(pair, number)| cell(pair).seated(number)).collect()
     }
@@ -155,6 +154,12 @@ pub trait Placed {
 impl Placed for Cell {
     fn cell(&self) -> Cell {
         *self
+    }
+}
+
+impl Placed for (Cell, u8) {
+    fn cell(&self) -> Cell {
+        self.0
     }
 }
 

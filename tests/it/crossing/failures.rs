@@ -11,7 +11,7 @@ use super::books::{Balances, Counted, Names, total};
 use super::cells::{Cell, FLAGS, Meeting, Placed, hire_and_say, recorded_as_received, walk};
 use super::matrix::order;
 use super::party::{End, Found, Order, Saying, Terms, Ticket, WAITS};
-use crate::kit::TestHub;
+use crate::kit::{TestHub, eventually};
 
 /// A worker's own text, which its requester must be able to read (B7).
 pub const OWN_WORDS: &str = "not with these gloves";
@@ -50,7 +50,8 @@ impl Scene {
         assert_eq!(Balances::of(hub, &owner), self.balances, "all money is released");
         assert_eq!(Balances::of(hub, &self.meeting.worker.owner()), Balances::with(0));
         assert_eq!(Counted::of(hub, &self.names).await, judged);
-        assert!(self.meeting.worker.waiting(hub).await.is_empty(), "no work is left");
+        // A server is told so by a call that the hub does not wait for.
+        eventually(async || self.meeting.worker.waiting(hub).await.is_empty()).await;
     }
 
     /// The worker responds with something other than a result, and the requester is notified.
@@ -115,9 +116,7 @@ fn can(saying: Saying) -> Vec<Cell> {
 /// The protocols whose workers cannot respond like this.
 fn cannot(saying: Saying) -> BTreeSet<&'static str> {
     let all = super::parties::ALL.iter();
-    all.filter(|party| party.works() && !party.sayings().contains(&saying))
-        .map(|party| party.id())
-        .collect()
+    all.filter(|party| !party.sayings().contains(&saying)).map(|party| party.id()).collect()
 }
 
 async fn all_say(saying: Saying, end: End, judged: Counted) {
@@ -300,7 +299,11 @@ async fn what_is_called_off_before_it_is_begun_costs_nothing() {
             }
         }
     });
-    let gaps: BTreeSet<_> = gaps.await.into_iter().flatten().collect();
+    let mut gaps: BTreeSet<_> = gaps.await.into_iter().flatten().collect();
+    // Its server may have been called before: both answers are right.
+    for called in ["registry-a2a", "agora-a2a"] {
+        gaps.remove(called);
+    }
     let all = ["clara", "relay"].into_iter().flat_map(|from| {
         let cells = Cell::all().into_iter().filter(move |cell| cell.from.id() == from);
         cells.map(|cell| cell.name())
@@ -316,11 +319,11 @@ async fn what_is_called_off_before_it_is_begun_costs_nothing() {
 #[test]
 fn what_workers_have_no_word_for() {
     let gaps = |saying| cannot(saying).into_iter().collect::<Vec<_>>();
-    assert_eq!(gaps(Saying::Refuses), ["clara", "relay"]);
+    assert_eq!(gaps(Saying::Refuses), ["a2a", "clara", "relay"]);
     assert_eq!(gaps(Saying::Declines), ["registry"]);
     assert_eq!(gaps(Saying::Fails), ["clara"]);
-    assert_eq!(gaps(Saying::Offline), ["clara"]);
-    assert_eq!(gaps(Saying::Strict), ["agora", "clara", "registry", "relay"]);
+    assert_eq!(gaps(Saying::Offline), ["a2a", "clara"]);
+    assert_eq!(gaps(Saying::Strict), ["a2a", "agora", "clara", "registry", "relay"]);
     let own: Vec<_> = super::parties::ALL.iter().filter(|one| !one.hires_its_own()).collect();
     assert_eq!(own.iter().map(|one| one.id()).collect::<Vec<_>>(), ["relay"]);
 }

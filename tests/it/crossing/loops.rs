@@ -16,6 +16,7 @@ fn refusal(protocol: &str) -> &'static str {
         "openclaw" => "rejected policy_violation",
         "clara" => "No agents to choose from",
         "agora" => "ERROR 400",
+        "a2a" => "refused BRIDGE_LOOP",
         other => panic!("{other} has no line in this table"),
     }
 }
@@ -36,7 +37,7 @@ async fn an_agent_cannot_hire_itself_in_its_own_protocol() {
         assert!(worker.waiting(hub).await.is_empty());
         cell.to.id()
     });
-    assert_eq!(tested.await, ["registry", "openclaw", "clara", "agora"]);
+    assert_eq!(tested.await, ["registry", "openclaw", "clara", "agora", "a2a"]);
     hub.stop().await;
 }
 

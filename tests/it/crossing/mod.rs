@@ -22,4 +22,5 @@ mod party;
 mod prices;
 mod programs;
 mod raw;
+mod servers;
 mod worked;

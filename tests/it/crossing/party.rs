@@ -30,11 +30,6 @@ pub trait Protocol: Sync {
         true
     }
 
-    /// Whether its agents can be hired.
-    fn works(&self) -> bool {
-        true
-    }
-
     /// The responses its workers can give besides a result.
     fn sayings(&self) -> &'static [Saying];
 

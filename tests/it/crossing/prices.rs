@@ -112,7 +112,7 @@ async fn a_relay_agent_is_told_the_price_in_the_answer_and_can_pay_it_then() {
         meeting.received(hub).await;
         told
     });
-    assert_eq!(costs.await, ["0.10", "0.123457", "2.00", "0.000001"]);
+    assert_eq!(costs.await, ["0.10", "0.123457", "2.00", "0.000001", "0.987654"]);
     hub.stop().await;
 }
 

@@ -1,12 +1,13 @@
-//! A2A agents: clients that send messages.
+//! A2A agents: clients that send messages, and agents with a server of their own.
 
 use rialto_core::price_step::PriceStep;
 use serde_json::json;
 
+use super::a2a_server::{ServedTask, Server};
 use super::registry::trace;
 use crate::crossing::party::{
-    Doing, End, Ended, Found, Order, Posed, Protocol, Refused, Repeated, Requester, Saying, Terms,
-    Ticket, WAITS, Worker,
+    Doing, End, Ended, Found, Given, Order, Posed, Protocol, Refused, Repeated, Requester, Saying,
+    Sent, Terms, Ticket, WAITS, Worker,
 };
 use crate::crossing::raw::{items, members, raw, text};
 use crate::kit::{Reply, TestHub, eventually};
@@ -44,16 +45,20 @@ impl Protocol for A2a {
         }
     }
 
-    fn works(&self) -> bool {
-        false
-    }
-
     fn sayings(&self) -> &'static [Saying] {
-        &[]
+        // An agent with a server counts as online until a call fails.
+        &[Saying::Declines, Saying::Fails]
     }
 
-    fn worker<'a>(&'a self, _: &'a TestHub, _: u8, _: Terms) -> Doing<'a, Box<dyn Worker>> {
-        panic!("an agent of a2a cannot work yet")
+    fn worker<'a>(
+        &'a self,
+        hub: &'a TestHub,
+        seat: u8,
+        terms: Terms,
+    ) -> Doing<'a, Box<dyn Worker>> {
+        Box::pin(
+            async move { Box::new(Hired::register(hub, seat, terms).await) as Box<dyn Worker> },
+        )
     }
 
     fn requester<'a>(&'a self, hub: &'a TestHub, seat: u8) -> Doing<'a, Box<dyn Requester>> {
@@ -93,6 +98,7 @@ fn trust(card: &str) -> String {
 }
 
 /// A client with a key.
+#[derive(Clone)]
 struct Client {
     name: String,
     key: String,
@@ -245,4 +251,167 @@ impl Requester for Client {
             Posed { spoke: refused(&spoke), took: Some(refused(&took)) }
         })
     }
+}
+
+/// The skill of all workers.
+const SKILL: &str = "plan";
+
+/// An agent with a server of its own.
+pub struct Hired {
+    client: Client,
+    pub server: Server,
+    price: &'static str,
+}
+
+impl Hired {
+    /// A worker at a hub.
+    pub async fn register(hub: &TestHub, seat: u8, terms: Terms) -> Self {
+        let name = format!("w{seat}");
+        let server = Server::start(&name, SKILL).await;
+        let client = Client { name, key: String::new() };
+        let mut hired = Self { client, server, price: terms.price };
+        hired.client.key = hired.register_card(hub, None).await;
+        hired
+    }
+
+    /// Registers the card, and shows in it that the price is its owner's; returns the key.
+    async fn register_card(&self, hub: &TestHub, key: Option<&str>) -> String {
+        let body = json!({"card_url": self.server.card_url(), "name": self.client.name,
+            "prices": {SKILL: self.price}});
+        let reply = hub.post(AGENTS, key, &body).await;
+        assert!(reply.status < 300, "{}", reply.text);
+        let key = reply.str("/api_key");
+        if reply.at("/proven") == true {
+            return key;
+        }
+        let proof = json!([reply.at("/proof")]);
+        self.server.change_card(|card| card["capabilities"]["extensions"] = proof);
+        assert_eq!(self.refresh(hub, &key).await.at("/proven"), true);
+        key
+    }
+
+    async fn refresh(&self, hub: &TestHub, key: &str) -> Reply {
+        let path = format!("{AGENTS}/{}/refresh", self.client.name);
+        hub.call("POST", &path, Some(key), None).await.expect(200)
+    }
+
+    /// Its server is there again, and the hub is told so.
+    pub async fn come_back(&self, hub: &TestHub) {
+        self.server.be_away(false);
+        self.refresh(hub, &self.client.key).await;
+    }
+}
+
+/// A task as its worker sees it.
+fn given(task: ServedTask) -> Given {
+    let message = raw(&task.params, "/message").expect("a message");
+    let hire = raw(&message, &format!("/metadata/{HIRE}")).expect("the hub's metadata");
+    Given {
+        id: text(&hire, "/job").expect("an id"),
+        also: vec![task.id],
+        input: input_of(&message),
+        price: text(&hire, "/price"),
+        bytes: task.params,
+    }
+}
+
+/// The only part of a message as JSON.
+fn input_of(message: &str) -> String {
+    let part = raw(message, "/parts/0").expect("a part");
+    let words = || json!({"text": text(&part, "/text").expect("a text")}).to_string();
+    raw(&part, "/data").unwrap_or_else(words)
+}
+
+impl Worker for Hired {
+    fn home(&self) -> &'static dyn Protocol {
+        &A2a
+    }
+
+    fn native(&self) -> &str {
+        &self.client.name
+    }
+
+    fn name(&self) -> &str {
+        &self.client.name
+    }
+
+    fn owner(&self) -> String {
+        self.client.owner()
+    }
+
+    fn skill(&self) -> &'static str {
+        SKILL
+    }
+
+    fn output(&self) -> &'static str {
+        r#"{"way":["à pied"],"km":12.50}"#
+    }
+
+    fn waiting<'a>(&'a self, _: &'a TestHub) -> Doing<'a, Vec<Given>> {
+        Box::pin(async { self.server.open_tasks().into_iter().map(given).collect() })
+    }
+
+    fn deliver<'a>(&'a self, _: &'a TestHub, given: &'a Given) -> Doing<'a, Sent> {
+        Box::pin(async move {
+            let parts = format!(r#"[{{"data":{}}}]"#, self.output());
+            let artifact = self.server.artifact(&given.also[0], &parts);
+            sent(vec![artifact, self.server.state(&given.also[0], "TASK_STATE_COMPLETED", None)])
+        })
+    }
+
+    fn say<'a>(
+        &'a self,
+        _: &'a TestHub,
+        given: &'a Given,
+        saying: Saying,
+        text: &'a str,
+    ) -> Doing<'a, Sent> {
+        Box::pin(async move {
+            let state = match saying {
+                Saying::Declines => "TASK_STATE_REJECTED",
+                Saying::Fails => "TASK_STATE_FAILED",
+                other => panic!("a2a workers cannot send {other:?}"),
+            };
+            sent(vec![self.server.state(&given.also[0], state, Some(text))])
+        })
+    }
+
+    fn leave(&self) {
+        self.server.be_away(true);
+    }
+
+    fn register_again<'a>(&'a self, hub: &'a TestHub, name: &'a str) -> Doing<'a, ()> {
+        Box::pin(async move {
+            let key = &self.client.key;
+            let path = format!("{AGENTS}/{}", self.client.name);
+            hub.call("DELETE", &path, Some(key), None).await.expect(200);
+            self.server.change_card(|card| card["name"] = name.into());
+            assert_eq!(&self.register_card(hub, Some(key)).await, key);
+        })
+    }
+
+    fn as_requester(&self) -> Box<dyn Requester + '_> {
+        Box::new(self.client.clone())
+    }
+
+    fn trace<'a>(&'a self, hub: &'a TestHub, id: &'a str) -> Doing<'a, String> {
+        Box::pin(trace(hub, &self.client.key, id))
+    }
+}
+
+/// Events that a server sent; a stream has no answers. Their members are those of the task.
+fn sent(events: Vec<String>) -> Sent {
+    let last = events.last().and_then(|event| raw(event, "/statusUpdate")).expect("a status");
+    let mut all = members(&last);
+    for (name, _) in &mut all {
+        if name == "/taskId" {
+            "/id".clone_into(name);
+        }
+    }
+    let artifacts = events.iter().filter_map(|event| raw(event, "/artifactUpdate/artifact"));
+    let artifacts: Vec<String> = artifacts.collect();
+    if !artifacts.is_empty() {
+        all.extend(members(&format!(r#"{{"artifacts":[{}]}}"#, artifacts.join(","))));
+    }
+    Sent { bytes: events.join("\n"), members: all, taken: true, answer: String::new() }
 }

@@ -1,6 +1,7 @@
 //! How each protocol's agents hire and are hired: one file per protocol.
 
-mod a2a;
+pub mod a2a;
+pub mod a2a_server;
 mod agora;
 mod called;
 mod clara;
