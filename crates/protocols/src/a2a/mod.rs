@@ -37,6 +37,7 @@ use {
     self::delivery::{A2aEncoder, PushSecrets, StoredPush},
     self::fields::A2aFieldMap,
     self::operations::operations,
+    self::remote::RemoteAgent,
     self::remote::access_token::AccessTokens,
     self::remote::supervisor::{Followers, Supervisor},
     self::settings::Settings,
@@ -45,6 +46,7 @@ use {
     crate::adapter::fidelity::{FieldMap, JobMessages},
     crate::adapter::idempotency::IdempotencyResponses,
     crate::adapter::operation::{ErrorInfo, bind_operations, describe_operations},
+    crate::adapter::own_server::OwnServerView,
     crate::adapter::settings::ProtocolSettings,
     crate::adapter::{
         Api, BackgroundTask, EdgeError, HubContext, NewAgent, OpenProtocol, Operation,
@@ -54,6 +56,7 @@ use {
     crate::kit::object::ObjectWriter,
     axum::response::Response,
     rialto_config::Layers,
+    rialto_core::agent::Agent,
     rialto_core::job::Job,
     rialto_core::refusal::Refusal,
     rialto_core::time::Timestamp,
@@ -113,6 +116,10 @@ impl ProtocolAdapter for A2a {
     fn alias(&self, _: &HubSecret, new: &NewAgent<'_>, taken: bool) -> Option<String> {
         let digits = naming::alias_digits(new.home, new.native, taken);
         Some(format!("{}-{digits}", naming::slug(new.name)))
+    }
+
+    fn own_server(&self, agent: &Agent) -> Option<OwnServerView> {
+        RemoteAgent::of(agent).map(|remote| remote.view())
     }
 }
 

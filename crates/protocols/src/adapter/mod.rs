@@ -13,6 +13,7 @@ pub mod input_check;
 pub mod naming;
 pub mod open_job;
 pub mod operation;
+pub mod own_server;
 pub mod peer;
 pub mod question_view;
 pub mod rank;
@@ -159,6 +160,11 @@ pub trait ProtocolAdapter: Send + Sync {
     /// protocols.
     fn checks_input(&self) -> bool {
         false
+    }
+
+    /// The server of one of its agents, if the hub calls it there by itself.
+    fn own_server(&self, _: &Agent) -> Option<own_server::OwnServerView> {
+        None
     }
 }
 

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 
 use crate::v1::agent_names;
 use crate::v1::response::{format_amount, format_time};
+use rialto_protocols::adapter::own_server::OwnServerView;
 use rialto_protocols::adapter::rank::RankRecord;
 
 /// The fields of an agent, with all numbers that the hub's ranking uses.
@@ -40,6 +41,9 @@ pub struct AgentView {
     age_seconds: i64,
     online: bool,
     registered_at: Time,
+    /// The agent's own server, where the hub calls it by itself. Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<OwnServerView>,
     #[serde(flatten)]
     own: Option<PrivateFields>,
 }
@@ -114,9 +118,16 @@ impl AgentView {
             age_seconds: now.since(agent.registered_at).0 / 1_000,
             online: world.is_online(id, now),
             registered_at: format_time(agent.registered_at),
+            server: schemas.then(|| own_server(agent)).flatten(),
             own: None,
         })
     }
+}
+
+/// The server of an agent, by its home protocol.
+fn own_server(agent: &Agent) -> Option<OwnServerView> {
+    let home = rialto_protocols::ALL.iter().find(|adapter| adapter.id() == agent.home)?;
+    home.own_server(agent)
 }
 
 impl SkillView {

@@ -25,9 +25,12 @@ use serde_json::value::RawValue;
 use self::credentials::SealedCredentials;
 use super::ID;
 use super::wire::Version;
+use super::wire::agent_card::Extension;
 use super::wire::content::is_type_allowed;
 use super::wire::message::JSON_TYPE;
 use super::wire::remote_card::{Binding, Interface, RemoteCard, RemoteExtension};
+use crate::adapter::own_server::{FetchProblemView, InterfaceView, OwnServerView};
+use crate::kit::api_doc::Time;
 use crate::kit::object::ObjectWriter;
 use crate::kit::{base64url, raw_json};
 
@@ -239,6 +242,32 @@ impl RemoteAgent {
     /// The signature of the card, in a word.
     pub fn signature(&self) -> &'static str {
         if self.verified { "verified" } else { "unsigned" }
+    }
+
+    /// The extensions of its own card, for the card that the hub shows (section 2.3).
+    pub fn card_extensions(&self) -> impl Iterator<Item = Extension> + '_ {
+        self.extensions.iter().map(|one| Extension {
+            uri: one.uri.clone(),
+            description: one.description.clone(),
+            required: one.required,
+            params: one.params.as_ref().map(|params| params.get().to_owned()),
+        })
+    }
+
+    /// What callers of the hub's own API are shown (R107).
+    pub fn view(&self) -> OwnServerView {
+        let StoredInterface { url, binding, version, .. } = self.interface.clone();
+        let problem = self.problem.as_ref().map(|problem| FetchProblemView {
+            at: Time::millis(problem.at),
+            text: problem.text.clone(),
+        });
+        OwnServerView {
+            interface: InterfaceView { url, binding, version },
+            signature: self.signature(),
+            proven: self.proven,
+            fetched_at: Time::millis(self.fetched_at),
+            problem,
+        }
     }
 
     /// Its skills at the prices that count, each with what its owner asks.

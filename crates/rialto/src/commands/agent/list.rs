@@ -7,7 +7,9 @@ use rialto_client::relay::{AgentFilter, ListedAgent};
 use serde_json::value::RawValue;
 
 use crate::commands::agent_names::resolve_agent;
-use crate::commands::v1::{AgentView, Pages, SkillView, millionths, parse_json, unreadable};
+use crate::commands::v1::{
+    AgentView, OwnInterface, OwnServer, Pages, SkillView, millionths, parse_json, unreadable,
+};
 use crate::commands::{
     Answer, CliResult, Column, Exit, HubOptions, Table, V1, escape_line, output,
 };
@@ -283,6 +285,7 @@ fn describe_agent(agent: &AgentView, is_alone: bool) -> Vec<String> {
     lines.extend(agent.rank_text());
     let names = agent.names.iter();
     lines.extend(names.map(|(protocol, name)| format!("name {protocol}:{}", escape_line(name))));
+    lines.extend(agent.server.iter().flat_map(describe_server));
     for skill in &agent.skills {
         let about = if skill.description.is_empty() { "" } else { "  " };
         let (name, price) = (escape_line(&skill.name), skill.price_text());
@@ -292,6 +295,21 @@ fn describe_agent(agent: &AgentView, is_alone: bool) -> Vec<String> {
             lines.extend(schema.map(|schema| format!("  {name} {}", escape_line(schema))));
         }
     }
+    lines
+}
+
+/// An agent's own server as lines.
+fn describe_server(server: &OwnServer) -> Vec<String> {
+    let OwnServer { interface, signature, proven, fetched_at, problem } = server;
+    let OwnInterface { url, binding, version } = interface;
+    let owner = if *proven { "proven" } else { "not proven" };
+    let mut lines = vec![
+        format!("server {} {}", escape_line(url), escape_line(&format!("{binding} {version}"))),
+        format!("card {signature}, owner {owner}, fetched {}", escape_line(fetched_at)),
+    ];
+    lines.extend(problem.as_ref().map(|problem| {
+        format!("card not fetched {}: {}", escape_line(&problem.at), escape_line(&problem.text))
+    }));
     lines
 }
 

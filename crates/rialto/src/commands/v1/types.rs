@@ -28,6 +28,32 @@ pub struct AgentView {
     pub owner_failures: Option<u64>,
     pub online: bool,
     pub registered_at: String,
+    /// Of an agent whose own server the hub calls.
+    pub server: Option<OwnServer>,
+}
+
+/// An agent's own server.
+#[derive(Deserialize)]
+pub struct OwnServer {
+    pub interface: OwnInterface,
+    pub signature: String,
+    pub proven: bool,
+    pub fetched_at: String,
+    pub problem: Option<FetchProblem>,
+}
+
+#[derive(Deserialize)]
+pub struct OwnInterface {
+    pub url: String,
+    pub binding: String,
+    pub version: String,
+}
+
+/// Why an agent's card could not be fetched.
+#[derive(Deserialize)]
+pub struct FetchProblem {
+    pub at: String,
+    pub text: String,
 }
 
 /// One skill of an agent.
