@@ -11,6 +11,7 @@ use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use rialto_engine::Failure;
 
+use super::remote::RemoteAgent;
 use super::translate::price_text;
 use super::wire::agent_card::{AgentCard, CardSkill, Extension};
 use super::wire::message::write_array;
@@ -100,6 +101,9 @@ pub fn agent_card(
     let name = world.alias_of(agent.id, ID)?;
     let owner = world.owner(agent.owner).map(|owner| owner.name.clone());
     let skills: Vec<&Skill> = agent.skills_for_other_protocols().collect();
+    let mut extensions =
+        extensions_of(world, agent, &skills, scores, audience, context.engine.now());
+    extensions.extend(RemoteAgent::of(agent).iter().flat_map(RemoteAgent::card_extensions));
     Some(AgentCard {
         name: agent.name.clone(),
         description: description(agent),
@@ -108,7 +112,7 @@ pub fn agent_card(
         hub_url: context.hub_url.clone(),
         url: agent_url(context, name),
         needs_key: !context.state.settings.is_open(),
-        extensions: extensions_of(world, agent, &skills, scores, audience, context.engine.now()),
+        extensions,
         input_modes: input_modes(agent),
         output_modes: output_modes(agent),
         skills: card_skills(&skills, agent.home.as_str()),

@@ -28,6 +28,7 @@ use uuid::Uuid;
 
 use super::auth::Client;
 use super::errors::{self, http_response, json_response};
+use super::remote::RemoteAgent;
 use super::task_stream::{RETRY, TaskStream};
 use super::translate::Hire;
 use super::wire::Version;
@@ -572,10 +573,17 @@ impl Call {
     }
 
     /// Extensions that the caller asks for and the hub knows, and those it used (R50).
-    fn extensions_in_use(&self, used_hire: bool) -> Vec<&'static str> {
+    fn extensions_in_use(&self, used_hire: bool) -> Vec<String> {
         let wanted = self.wanted_extensions();
-        let is_used = |uri: &&str| wanted.contains(uri) || used_hire && *uri == extensions::HIRE;
-        extensions::ALL.into_iter().filter(is_used).collect()
+        let is_used =
+            |uri: &String| wanted.contains(&uri.as_str()) || used_hire && uri == extensions::HIRE;
+        let agent = self
+            .agent
+            .filter(|_| !wanted.is_empty())
+            .and_then(|id| self.context.engine.with_world(|world| world.agent(id).cloned()));
+        let remote = agent.and_then(|agent| RemoteAgent::of(&agent));
+        let own = remote.iter().flat_map(RemoteAgent::card_extensions).map(|one| one.uri);
+        extensions::ALL.into_iter().map(str::to_owned).chain(own).filter(is_used).collect()
     }
 
     /// A stream of one event.
