@@ -181,7 +181,12 @@ impl AgentWatch {
                 self.told.insert((ended.job, ended.epoch));
                 self.probe_pause = PROBE_MIN;
             }
-            FollowEnd::Gone => drop(self.told.insert((ended.job, ended.epoch))),
+            FollowEnd::Gone => {
+                self.told.insert((ended.job, ended.epoch));
+                // The notice of it is read at once, so that the worker is not told again after a
+                // restart.
+                self.read_at = None;
+            }
             FollowEnd::Away => {}
             FollowEnd::Interrupted => {
                 self.resting.insert(ended.job, Instant::now() + RETRY_PAUSE);

@@ -133,6 +133,8 @@ impl Follower {
         let state = kept.unwrap_or_else(|| HandoverState::new(remote.interface.clone()));
         let Some(interface) = state.interface.read() else { return Ok(None) };
         let log = TaskLog::load(&context.engine, &job, 0).await?;
+        // A task that was followed before may have changed since then.
+        let pause = if state.task.is_some() { watch::RESUME_PAUSE } else { PAUSE_MIN };
         Ok(Some(Self {
             client: RemoteClient::new(context, &agent, &remote, interface),
             context: context.clone(),
@@ -148,7 +150,7 @@ impl Follower {
             can_subscribe: true,
             was_refreshed: false,
             drops_reports: false,
-            pause: PAUSE_MIN,
+            pause,
             heard: Instant::now(),
         }))
     }

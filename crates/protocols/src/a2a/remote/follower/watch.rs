@@ -15,8 +15,8 @@ pub const TICK: Duration = Duration::from_secs(20);
 const SLOW_POLL: Duration = Duration::from_secs(60);
 /// Events of a stream that come together are looked at together.
 const BURST: Duration = Duration::from_millis(50);
-/// The first pause before a stream that was cut is opened again.
-const RESUBSCRIBE_MIN: Duration = Duration::from_millis(100);
+/// The first pause before a task is looked at again whose stream was cut, or whose follower ended.
+pub const RESUME_PAUSE: Duration = Duration::from_millis(100);
 
 impl Follower {
     /// Waits for news of the task, and reports it.
@@ -62,12 +62,12 @@ impl Follower {
             }
             Ok(None) => {
                 self.stream = None;
-                self.pause = RESUBSCRIBE_MIN;
+                self.pause = RESUME_PAUSE;
                 Ok(())
             }
             Err(error) => {
                 self.stream = None;
-                self.pause = RESUBSCRIBE_MIN;
+                self.pause = RESUME_PAUSE;
                 self.handle_watch_error(error).await
             }
         }
@@ -89,7 +89,7 @@ impl Follower {
         }
         if ends {
             self.stream = None;
-            self.pause = RESUBSCRIBE_MIN;
+            self.pause = RESUME_PAUSE;
         }
         match event {
             // Nothing came after it, so it is as good as an answer to a request.
