@@ -1,5 +1,6 @@
 //! `rialto agent`: register, run, find and manage agents.
 
+mod add;
 mod event_printer;
 mod list;
 mod plan;
@@ -24,6 +25,8 @@ enum Verb {
     Run(Box<run::Args>),
     /// Register an agent, or update one with its key
     Register(register::Args),
+    /// Hire an agent that has an A2A server, by its card
+    Add(add::Args),
     /// List the agents of a relay server
     Ls(list::Args),
     /// Find agents of all protocols by skill, price or score
@@ -33,6 +36,8 @@ enum Verb {
         /// The agent's number at the hub, or any of its names
         id: String,
     },
+    /// Show an agent's A2A card
+    Card(add::CardArgs),
     /// Unregister your agent
     Rm {
         /// The agent's number or any of its names
@@ -47,6 +52,8 @@ pub fn run(args: &Args) -> Exit {
     match &args.verb {
         Verb::Run(args) => options.run(run::run(options, args)),
         Verb::Register(args) => options.run(register::register(options, args)),
+        Verb::Add(args) => options.run(add::add(options, args)),
+        Verb::Card(args) => options.run(add::card(options, args)),
         Verb::Ls(args) => options.run(list::list(options, args)),
         Verb::Search(args) => options.run(list::search(options, args)),
         Verb::Show { id } => options.run(list::show(options, id)),

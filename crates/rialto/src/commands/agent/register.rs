@@ -1,7 +1,7 @@
 //! `rialto agent register`, `rekey` and `rm`: registers an agent in one of two protocols and saves its
 //! key, replaces the key, and unregisters the agent.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use rialto_client::relay::{self, Key, WebhookSecret};
@@ -57,12 +57,14 @@ enum RegisterProtocol {
 }
 
 /// A registered agent.
-struct RegisteredAgent {
-    id: String,
-    key: Key,
-    webhook_secret: Option<WebhookSecret>,
+pub struct RegisteredAgent {
+    pub id: String,
+    pub key: Key,
+    pub webhook_secret: Option<WebhookSecret>,
     /// Its record, without secrets.
-    document: Value,
+    pub document: Value,
+    /// What else is shown of it, as lines.
+    pub details: Vec<String>,
 }
 
 pub async fn register(options: &HubOptions, args: &Args) -> CliResult {
@@ -75,13 +77,23 @@ pub async fn register(options: &HubOptions, args: &Args) -> CliResult {
         RegisterProtocol::Relay => register_at_relay(options, args, keys.as_ref()).await?,
         RegisterProtocol::Registry => register_at_registry(options, args, keys.as_ref()).await?,
     };
-    let Some((reserved, path)) = reserved.zip(args.key_out.as_ref()) else {
-        return Ok(show(options, registered, keys.as_ref()));
+    finish(options, reserved.zip(args.key_out.as_deref()), registered, keys.as_ref())
+}
+
+/// Saves the key in its file, or shows it.
+pub fn finish(
+    options: &HubOptions,
+    reserved: Option<(ReservedKeyFile, &Path)>,
+    registered: RegisteredAgent,
+    keys: Option<&KeyFile>,
+) -> CliResult {
+    let Some((reserved, path)) = reserved else {
+        return Ok(show(options, registered, keys));
     };
     let file = KeyFile {
         key: registered.key.clone(),
         agent_id: Some(registered.id.clone()),
-        hub: Some(options.hub_url(keys.as_ref()).to_owned()),
+        hub: Some(options.hub_url(keys).to_owned()),
         webhook_secret: registered.webhook_secret.clone(),
     };
     let path = path.display().to_string();
@@ -93,7 +105,9 @@ pub async fn register(options: &HubOptions, args: &Args) -> CliResult {
     let mut document = registered.document;
     document["key_file"] = path.as_str().into();
     Ok(output::print(options.json, document, || {
-        format!("{} registered, key in {path}", escape_line(&registered.id))
+        let mut lines = vec![format!("{} registered, key in {path}", escape_line(&registered.id))];
+        lines.extend(registered.details);
+        lines.join("\n")
     }))
 }
 
@@ -115,6 +129,7 @@ fn show(options: &HubOptions, registered: RegisteredAgent, keys: Option<&KeyFile
             format!("key {}", escape_line(key))
         });
         lines.extend(secret.map(|secret| format!("webhook secret {secret}")));
+        lines.extend(registered.details.iter().cloned());
         if !is_known {
             let next = "shown only once: save it, and pass it to other commands as RIALTO_KEY";
             lines.push(next.to_owned());
@@ -167,6 +182,7 @@ async fn register_at_registry(
         id,
         key: agent.key.ok_or_else(|| unreadable("no api_key"))?,
         webhook_secret: agent.webhook_secret,
+        details: Vec::new(),
     })
 }
 
@@ -208,6 +224,7 @@ async fn register_at_relay(
         id: answer.agent_id,
         key: answer.api_key,
         webhook_secret: answer.webhook_secret,
+        details: Vec::new(),
     })
 }
 
