@@ -162,6 +162,17 @@ async fn a_card_that_cannot_be_used_is_refused_and_says_why() {
 }
 
 #[tokio::test]
+async fn a_server_that_does_not_answer_is_not_waited_for() {
+    let hub = TestHub::serve(&[]).await;
+    let puppet = Puppet::start().await;
+    puppet.fault_of("card", Fault::Silence);
+    let body = json!({"card_url": puppet.card_url(), "name": "geo"});
+    let reply = hub.register_card(None, &body).await.expect(400);
+    let text = reply.str("/error/message");
+    assert!(text.contains("did not answer within 10 s"), "{text}");
+}
+
+#[tokio::test]
 async fn a_name_belongs_to_the_key_that_came_with_it() {
     let hub = TestHub::serve(&[]).await;
     let puppet = Puppet::start().await;

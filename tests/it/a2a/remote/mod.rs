@@ -1,8 +1,14 @@
 //! Agents with an A2A server of their own: registered, hired, followed and paid.
 
+mod access;
 mod cards;
+mod cli;
+mod crash;
 mod failures;
+mod follow;
+mod refresh;
 pub mod server;
+mod signed;
 mod work;
 
 use serde_json::{Value, json};
