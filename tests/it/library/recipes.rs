@@ -18,6 +18,11 @@ fn programs_are_told_as_their_recipe_says() {
 }
 
 #[test]
+fn a2a_agents_are_hired_and_offered_as_their_recipe_says() {
+    assert!(walk(include_str!("../../../docs/recipes/a2a.md")) >= 3);
+}
+
+#[test]
 fn the_page_about_questions_runs_as_printed() {
     assert!(walk(include_str!("../../../docs/recipes/questions.md")) >= 4);
 }
