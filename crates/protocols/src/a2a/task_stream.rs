@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use rialto_core::id::AgentId;
 use rialto_core::job::Job;
 use rialto_core::job::log::{LogContent, Step};
@@ -80,6 +80,8 @@ pub struct TaskStream {
     ping_at: Instant,
     is_first: bool,
     is_over: bool,
+    /// What failed after everything that was read.
+    failure: Option<Failure>,
 }
 
 impl TaskStream {
@@ -108,6 +110,7 @@ impl TaskStream {
             ping_at: Instant::now() + PING,
             is_first: true,
             is_over: false,
+            failure: None,
         }
     }
 
@@ -122,13 +125,13 @@ impl TaskStream {
             tokio::pin!(notified);
             // Register for the wake-up first and look afterwards, so that none is missed.
             notified.as_mut().enable();
-            match self.pending().await {
-                Ok(out) if !out.is_empty() => return Some(out.into()),
-                Ok(_) => {}
-                Err(failure) => {
-                    self.is_over = true;
-                    return Some(self.encode_error(&errors::from_engine(&failure)));
-                }
+            let out = self.pending().await;
+            if !out.is_empty() {
+                return Some(out.into());
+            }
+            if let Some(failure) = self.failure.take() {
+                self.is_over = true;
+                return Some(self.encode_error(&errors::from_engine(&failure)));
             }
             if self.is_over {
                 return None;
@@ -159,18 +162,25 @@ impl TaskStream {
     }
 
     /// What has not been sent yet, or the beginning of it.
-    async fn pending(&mut self) -> Result<Vec<u8>, Failure> {
+    async fn pending(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
+        if self.failure.is_none() {
+            self.failure = self.read_into(&mut out).await.err();
+        }
+        out
+    }
+
+    async fn read_into(&mut self, out: &mut Vec<u8>) -> Result<(), Failure> {
         if let Some(start) = self.start.take() {
-            self.begin(start, &mut out).await?;
+            self.begin(start, out).await?;
         }
         while !self.is_over && out.len() < CHUNK_BYTES {
             match self.next_entry().await? {
-                Some(entry) => self.send_entry(&entry, &mut out),
+                Some(entry) => self.send_entry(&entry, out),
                 None => break,
             }
         }
-        Ok(out)
+        Ok(())
     }
 
     /// Sends the task as it is at the start of the stream.
@@ -305,12 +315,15 @@ impl TaskStream {
         Bytes::from(format!("event: error\ndata: {body}\n\n"))
     }
 
-    /// The stream as a response.
-    pub fn into_response(self) -> Response {
-        let bytes = stream::unfold(self, async |mut feed| {
-            let next = feed.next().await?;
-            Some((Ok::<_, std::convert::Infallible>(next), feed))
-        });
+    /// The stream as a response. What fails before the first event is a plain error (R62).
+    pub async fn into_response(mut self) -> Response {
+        let first = self.pending().await;
+        if let (true, Some(failure)) = (first.is_empty(), &self.failure) {
+            return self.reader.binding.error_response(&errors::from_engine(failure));
+        }
+        let first = Some(Bytes::from(first)).filter(|first| !first.is_empty());
+        let rest = stream::unfold(self, async |mut feed| Some((feed.next().await?, feed)));
+        let bytes = stream::iter(first).chain(rest).map(Ok::<_, std::convert::Infallible>);
         let mut response = Response::new(Body::from_stream(bytes));
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -318,3 +331,6 @@ impl TaskStream {
         response
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -434,7 +434,7 @@ impl Call {
             Err(error) => Err(error),
         };
         match answered {
-            Ok(answer) => self.respond(answer),
+            Ok(answer) => self.respond(answer).await,
             Err(error) => self.binding.error_response(&error),
         }
     }
@@ -476,12 +476,12 @@ impl Call {
         }
     }
 
-    fn respond(&self, answer: Answer) -> Response {
+    async fn respond(&self, answer: Answer) -> Response {
         let version = self.binding.version();
         let used_hire = matches!(&answer, Answer::Sent(sent) if sent.used_hire);
         let mut response = match answer {
-            Answer::Sent(sent) => self.respond_to_send(*sent),
-            Answer::Stream(stream) => stream.into_response(),
+            Answer::Sent(sent) => self.respond_to_send(*sent).await,
+            Answer::Stream(stream) => stream.into_response().await,
             Answer::Task(task) => self.respond_with(&task.write(version)),
             Answer::Tasks(page) => {
                 let rows_read = RowsRead(page.rows_read);
@@ -529,12 +529,12 @@ impl Call {
         }
     }
 
-    fn respond_to_send(&self, sent: Sent) -> Response {
+    async fn respond_to_send(&self, sent: Sent) -> Response {
         let mut response = match sent.result {
             SendResult::Event(event) => {
                 self.respond_with(&event.write(self.binding.version(), true))
             }
-            SendResult::Stream(stream) => stream.into_response(),
+            SendResult::Stream(stream) => stream.into_response().await,
             SendResult::StreamedMessage(message) => {
                 self.stream_once(&StreamEvent::Message(message))
             }
