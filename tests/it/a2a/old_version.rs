@@ -176,6 +176,11 @@ async fn codes_that_0_3_lacks_are_internal_errors_with_their_reason() {
         assert!(!reply.str("/error/message").is_empty());
     }
     let bearer = format!("Bearer {}", scene.key);
+    let headers = [("authorization", bearer.as_str())];
+    let body = r#"{"jsonrpc":"1.0","id":7,"method":"tasks/get"}"#;
+    let reply = scene.hub.send("POST", &worker.base, &headers, body.as_bytes()).await.expect(200);
+    let shown = (reply.at("/error/code"), reply.at("/error/data"));
+    assert_eq!(shown, (json!(-32600), json!({"reason": "INVALID_REQUEST"})));
     let headers = [("authorization", bearer.as_str()), ("a2a-version", "9.9")];
     let body = rpc("r", "tasks/get", json!({"id": unknown})).to_string();
     let reply = scene.hub.send("POST", &worker.base, &headers, body.as_bytes()).await.expect(200);

@@ -102,8 +102,15 @@ impl RpcRequest {
             };
             fail("null", Version::V1, error)
         })?;
+        let name = match json.get("method").map(|method| method.value()) {
+            Some(JsonValue::String(name)) => Some(name),
+            _ => None,
+        };
+        // Names of 0.3 have a slash.
+        let is_old = name.is_some_and(|name| name.contains('/'));
+        let named_version = if is_old { Version::V03 } else { Version::V1 };
         let invalid = |id: &str, text: &str| {
-            fail(id, Version::V1, A2aError::new(Reason::InvalidRequest, text))
+            fail(id, named_version, A2aError::new(Reason::InvalidRequest, text))
         };
         let JsonValue::Object(_) = json.value() else {
             return Err(invalid("null", "a request must be one object; batches are not supported"));
@@ -124,15 +131,13 @@ impl RpcRequest {
         if !is_text("jsonrpc", "2.0") {
             return Err(invalid(id, "jsonrpc must be \"2.0\""));
         }
-        let Some(JsonValue::String(name)) = json.get("method").map(|method| method.value()) else {
+        let Some(name) = name else {
             return Err(invalid(id, "method must be a string"));
         };
         let Some((method, version)) = Method::parse(name) else {
-            // Names of 0.3 have a slash.
-            let version = if name.contains('/') { Version::V03 } else { Version::V1 };
             let name: String = name.chars().take(64).collect();
             let error = A2aError::new(Reason::MethodNotFound, format!("unknown method {name:?}"));
-            return Err(fail(id, version, error));
+            return Err(fail(id, named_version, error));
         };
         let params = json.get("params").map(|params| (params.value(), params.raw()));
         let params = match params {
