@@ -141,7 +141,7 @@ fn example_keys() -> impl Iterator<Item = (String, bool)> {
         }
         let uncommented = line.strip_prefix("# ");
         let (name, _) = uncommented.unwrap_or(line).split_once(" = ")?;
-        let is_key = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        let is_key = name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
         is_key.then(|| (format!("{section}.{name}"), uncommented.is_some()))
     })
 }

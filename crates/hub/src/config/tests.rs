@@ -82,6 +82,7 @@ fn dev_differs_from_serve_only_where_the_book_says_so() {
     let book = [
         ("auth.registry", "\"key\"", "\"open\""),
         ("auth.openclaw", "\"key\"", "\"open\""),
+        ("auth.a2a", "\"key\"", "\"open\""),
         ("limits.registrations_per_minute", "60", "0"),
         ("limits.registrations_per_minute_total", "600", "0"),
         ("limits.writes_per_minute", "600", "0"),
@@ -91,6 +92,7 @@ fn dev_differs_from_serve_only_where_the_book_says_so() {
         ("egress.per_host_per_minute", "6000", "0"),
         ("relay.show_endpoints", "false", "true"),
         ("relay.accept_direct", "false", "true"),
+        ("a2a.owner_proof", "true", "false"),
     ];
     assert_eq!(differing, book);
     let origin = |key: &&str| row(&dev, key).1;
