@@ -29,7 +29,7 @@ macro_rules! every_target {
 }
 
 every_target! {
-    agora ans104 base64url clara_item clara_order clara_record convert did_key egress_url encoding headers http
+    a2a_card a2a_parts a2a_rpc agora ans104 base64url clara_item clara_order clara_record convert did_key egress_url encoding headers http
     ijson jcs key log_record money openclaw program query registry relay relay_address resume schema settings sse
     stamp stored_row webhook
 }

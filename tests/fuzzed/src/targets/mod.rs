@@ -1,5 +1,6 @@
 //! The fuzz targets, one file per parser.
 
+mod a2a;
 mod agora;
 mod ans104;
 mod base64url;
@@ -30,6 +31,7 @@ mod webhook;
 
 use crate::target::{Cost, Target};
 
+pub use a2a::{a2a_card, a2a_parts, a2a_rpc};
 pub use agora::agora;
 pub use ans104::ans104;
 pub use base64url::base64url;
@@ -60,6 +62,15 @@ pub use webhook::webhook;
 
 /// Every target.
 pub const ALL: &[Target] = &[
+    Target { name: "a2a_card", check: a2a_card, words: words::A2A, cost: Cost::PLAIN.share(50) },
+    Target { name: "a2a_parts", check: a2a_parts, words: words::A2A, cost: Cost::PLAIN.share(50) },
+    Target {
+        name: "a2a_rpc",
+        check: a2a_rpc,
+        words: words::A2A,
+        // Parameters are read as those of every method in both versions.
+        cost: Cost::PLAIN.times(4).share(50),
+    },
     Target { name: "agora", check: agora, words: words::AGORA, cost: Cost::PLAIN.share(25) },
     Target {
         name: "ans104",

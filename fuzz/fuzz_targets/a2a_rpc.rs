@@ -1,0 +1,3 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| rialto_fuzzed::targets::a2a_rpc(bytes));
