@@ -125,7 +125,8 @@ async fn every_caller_gets_what_the_table_says_and_a_refusal_changes_nothing() {
         // Fetched work is with its worker and cannot be cancelled any more.
         let fetches = row.route == "GET /v1/work";
         let reads = (route.method == "GET" || route.access == Access::Public) && !fetches;
-        for (caller, expected) in columns().filter(|(_, status)| *status < 300) {
+        let mut allowed = columns().filter(|(_, status)| *status < 300).peekable();
+        while let Some((caller, expected)) = allowed.next() {
             let status = scene.ask(row, caller).await;
             assert_eq!(status, expected, "{} by {caller:?}", row.route);
             if reads {
@@ -135,7 +136,7 @@ async fn every_caller_gets_what_the_table_says_and_a_refusal_changes_nothing() {
                     "{} by {caller:?} only reads",
                     row.route
                 );
-            } else {
+            } else if allowed.peek().is_some() {
                 // The allowed request took effect, so the next caller gets a new scene.
                 scene.end().await;
                 scene = Scene::set(row).await;
