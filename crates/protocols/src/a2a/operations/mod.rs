@@ -118,13 +118,11 @@ pub fn operations() -> Vec<Operation<A2aContext>> {
             .responds::<AgentsBody>(200, "A page of agents"),
         get("/agents/{agent}/.well-known/agent-card.json", Public, cards::agent_card)
             .summary("The card of an agent")
-            .as_is()
             .path_param::<AgentName>()
             .responds::<AgentCardBody>(200, "The card")
             .response(UNCHANGED),
         get("/agents/{agent}", Public, cards::agent_card)
             .summary("The same card")
-            .as_is()
             .path_param::<AgentName>()
             .responds::<AgentCardBody>(200, "The card")
             .response(UNCHANGED),
