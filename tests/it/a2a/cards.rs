@@ -1,13 +1,20 @@
 //! Cards (R1–R4, R6–R12).
 
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rialto_engine::secret::HubSecret;
 use rialto_hub::config::Profile;
+use rialto_protocols::kit::ed25519::PublicKey;
 use rialto_protocols::kit::jws::{self, JwkSet, ProtectedHeader};
 use rialto_protocols::kit::{ijson, jcs};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::kit::{HIRE, HUB, TaskWorker, text_message};
+use crate::agora::kit as agora;
+use crate::clara::kit as clara;
 use crate::kit::{Reply, TestHub};
 use crate::openclaw::kit::{Hub, capability};
 
@@ -55,20 +62,17 @@ async fn the_hub_and_every_agent_have_a_card_without_a_key() {
     let hub = TestHub::serve(&[]).await;
     let worker = hub.agent("acme", "analyze_text", "0.10", None).await;
     let base = hub.a2a_path("registry", &worker.id);
-    for path in [
-        "/.well-known/agent-card.json".to_owned(),
-        format!("{HUB}/.well-known/agent-card.json"),
-        HUB.to_owned(),
-    ] {
-        let card = hub.get(&path, None).await.expect(200);
-        assert_eq!(card.str("/name"), "Rialto", "{path}");
-        assert_eq!(card.header("content-type"), Some("application/json"));
+    let own = hub.get(HUB, None).await.expect(200);
+    assert_eq!(own.str("/name"), "Rialto");
+    assert_eq!(own.header("content-type"), Some("application/json"));
+    for path in ["/.well-known/agent-card.json", "/a2a/.well-known/agent-card.json"] {
+        assert_eq!(hub.get(path, None).await.expect(200).text, own.text, "{path}");
     }
-    for path in [format!("{base}/.well-known/agent-card.json"), base.clone()] {
-        let card = hub.get(&path, None).await.expect(200);
-        assert_eq!(card.str("/supportedInterfaces/0/url"), format!("{}{base}", hub.url), "{path}");
-        assert_eq!(card.str("/skills/0/id"), "analyze_text");
-    }
+    let card = hub.get(&base, None).await.expect(200);
+    assert_eq!(card.str("/supportedInterfaces/0/url"), format!("{}{base}", hub.url));
+    assert_eq!(card.str("/skills/0/id"), "analyze_text");
+    let path = format!("{base}/.well-known/agent-card.json");
+    assert_eq!(hub.get(&path, None).await.expect(200).text, card.text);
     hub.stop().await;
 }
 
@@ -149,20 +153,43 @@ fn empty_values(value: &Value, at: &str, found: &mut Vec<String>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_strict_card_has_the_members_of_1_0_and_nothing_empty() {
-    let hub = TestHub::serve(&[]).await;
+    // Agents of every protocol.
+    let hub = clara::Hub::serve(&[]).await;
+    hub.agent(&clara::Wallet::of(1), "A", "tweet", "1").await;
+    let hub = agora::Hub(hub.0);
+    hub.provider(&agora::Key::of(1), "sum", Some(json!(0.5))).await;
+    hub.provider(&agora::Key::of(2), "sum", None).await;
+    let hub = Hub(hub.0);
+    hub.node("summer").await;
+    let hub = hub.0;
     let full = hub.agent("acme", "analyze_text", "0.10", None).await;
     let plain = json!({"agent_name": "Plain", "owner_id": "plain",
         "skills": [{"skill_name": "sum", "cost_per_call": 0}]});
     let plain = hub.enrol(&plain, None).await;
     let without_skills = hub.orchestrator("boss").await;
-    let mut paths = vec![HUB.to_owned()];
-    paths.extend([&full, &plain, &without_skills].map(|one| hub.a2a_path("registry", &one.id)));
-    let client = hub.a2a_client("my-client").await;
-    paths.push(format!("/a2a/agents/{}", client.name));
+    hub.a2a_client("my-client").await;
     hub.join("bob@chorus").await;
-    paths.push(hub.a2a_path("relay", "bob@chorus"));
+    let listed = hub.get("/a2a/agents", None).await.expect(200).at("/agents");
+    let listed = listed.as_array().expect("agents");
+    assert_eq!(listed.len(), 9, "{listed:?}");
+    let homes: BTreeSet<&str> =
+        listed.iter().map(|one| one["protocol"].as_str().expect("a protocol")).collect();
+    assert_eq!(homes.len(), rialto_protocols::ALL.len(), "{homes:?}");
+    let by_offer = listed.iter().filter(|one| one["protocol"] == "agora").nth(1);
+    let by_offer =
+        format!("/a2a/agents/{}", by_offer.expect("a provider")["name"].as_str().unwrap());
+    let card = strict(&hub, &by_offer).await;
+    let price = card.at("/capabilities/extensions/0/params/skills/sum");
+    assert_eq!(price, json!({"price": "0", "byOffer": true}));
+    let urls = listed.iter().map(|one| one["card"].as_str().expect("a URL"));
+    let mut paths: Vec<&str> = urls.map(|url| url.trim_start_matches(&hub.url)).collect();
+    paths.push(HUB);
+    for own in [&full, &plain, &without_skills] {
+        let path = hub.a2a_path("registry", &own.id);
+        assert!(paths.iter().any(|one| one.starts_with(&path)), "{path}");
+    }
     for path in paths {
-        let card = strict(&hub, &path).await.json();
+        let card = strict(&hub, path).await.json();
         let names: Vec<&String> = card.as_object().expect("an object").keys().collect();
         let printed = [
             "capabilities",
@@ -260,6 +287,10 @@ async fn cards_are_signed_by_the_key_of_the_hub() {
     let worker = hub.agent("acme", "analyze_text", "0.10", None).await;
     let keys = hub.get("/a2a/jwks.json", None).await.expect(200);
     assert_eq!(keys.at("/keys").as_array().map(Vec::len), Some(1));
+    // The hub's key for envelopes is another one.
+    let envelopes = hub.get("/agora", None).await.expect(200).str("/hub");
+    let envelopes = PublicKey::parse(&envelopes).expect("a key");
+    assert_ne!(keys.str("/keys/0/x"), URL_SAFE_NO_PAD.encode(envelopes.as_bytes()));
     let keys = JwkSet::parse(keys.text.as_bytes()).expect("a key set");
     for base in [HUB.to_owned(), hub.a2a_path("registry", &worker.id)] {
         let both = hub.get(&base, None).await.expect(200);
@@ -301,6 +332,12 @@ async fn a_hub_with_the_printed_secret_and_url_has_the_printed_card_and_key() {
     }
     let keys = hub.get("/a2a/jwks.json", None).await.expect(200).text;
     assert_eq!(keys, signed(["jwks", ""]));
+    // Another key signs otherwise, and the tag is that of the same card.
+    let other = TestHub::serve(&flags).await;
+    let (own, others) = (strict(&hub, HUB).await, strict(&other, HUB).await);
+    assert_ne!(own.at("/signatures"), others.at("/signatures"));
+    assert_eq!(own.header("etag"), others.header("etag"));
+    other.stop().await;
     hub.stop().await;
 }
 
@@ -348,7 +385,10 @@ async fn skills_prices_schemas_and_trust_are_those_of_the_other_lists() {
     assert_eq!(trust["nativeId"], worker.agent.id);
     let counts = ["settled", "succeeded", "requesters"].map(|name| trust[name].clone());
     assert_eq!(counts, [json!(0), json!(0), json!(0)]);
-    assert!(trust["scores"]["registry"].is_string(), "{trust}");
+    let score = shown.at("/reputation_score").as_f64();
+    let own = trust["scores"]["registry"].as_str().and_then(|score| score.parse().ok());
+    assert_eq!((own, score), (Some(50.0), Some(50.0)), "{trust}");
+    assert!(trust["since"].as_str().is_some_and(|since| since.ends_with('Z')), "{trust}");
     assert_eq!(extension("resume:v1").get("params"), None);
     assert!(
         card.at("/capabilities/extensions")
@@ -449,17 +489,22 @@ async fn a_schema_of_more_than_16_kib_is_on_the_extended_card_alone() {
     let about = "x".repeat(20_000);
     let sum = json!({"type": "object", "description": about});
     let capabilities = json!({
-        "advertised_capabilities": [capability("sum", json!({}))],
+        "advertised_capabilities": [capability("sum", json!({"estimated_duration_ms": 5_000}))],
         "input_schemas": {"sum": sum},
         "output_schemas": {"sum": {"type": "object"}},
     });
-    let node = hub.node_with("summer", json!({"capabilities": capabilities})).await;
+    let more =
+        json!({"capabilities": capabilities, "resource_limits": {"max_concurrent_tasks": 3}});
+    let node = hub.node_with("summer", more).await;
     let base = hub.a2a_path("openclaw", &node.id);
     let public = strict(&hub, &base).await.text;
     assert!(public.contains("urn:rialto:a2a:schemas:v1") && !public.contains(&about));
+    assert!(public.contains("\"takesMs\":5000"), "{public}");
     let path = format!("{base}/extendedAgentCard");
     let extended = hub.0.request(("GET", &path), &node.key, &[], "").await.expect(200).text;
     assert!(extended.contains(&about));
+    // How many tasks it takes at a time is not for everybody.
+    assert!(extended.contains("\"atOnce\":3") && !public.contains("atOnce"), "{extended}");
     hub.0.stop().await;
 }
 

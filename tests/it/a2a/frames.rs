@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::kit::{HUB, TaskWorker, rpc, text_message};
+use super::kit::{HUB, TaskWorker, id, rpc, state, text_message};
 use crate::kit::{Reply, TestHub};
 
 struct Scene {
@@ -118,6 +118,7 @@ async fn what_is_no_request_is_refused_with_what_is_known_of_its_id() {
             seven.clone(),
         ),
         (r#"{"jsonrpc":"2.0","id":7,"method":"GetTask"}"#, -32602, "INVALID_PARAMS", seven.clone()),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"x"}"#, -32601, "METHOD_NOT_FOUND", seven.clone()),
         ("{", -32700, "PARSE_ERROR", json!(null)),
         ("", -32700, "PARSE_ERROR", json!(null)),
         (
@@ -341,7 +342,52 @@ async fn errors_of_the_transport_have_its_status_in_json_rpc_too() {
         (json!(-32052), "RATE_LIMITED".to_owned())
     );
     assert!(last.header("retry-after").is_some());
+    let http = hub.request(("GET", "/a2a/tasks"), &key, &[], "").await;
+    let http = match http.status {
+        // Reads are not counted.
+        200 => hub.request(("POST", "/a2a/message:send"), &key, &[], "{}").await,
+        _ => http,
+    };
+    let http = http.expect(429);
+    assert_eq!(http.str("/error/details/0/reason"), "RATE_LIMITED");
+    assert_eq!(http.str("/error/status"), "RESOURCE_EXHAUSTED");
+    assert!(http.header("retry-after").is_some());
     hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_that_cannot_write_says_so_in_every_form_and_goes_on_reading() {
+    let scene = Scene::set().await;
+    let (hub, key) = (&scene.hub, scene.key.as_str());
+    let worker = TaskWorker::join(hub, "echo", "0").await;
+    let base = worker.base.as_str();
+    let task = id(&hub.begin(base, key, text_message("m-1", "hi")).await);
+    hub.engine.stop().await;
+    let old = json!({"messageId": "o", "role": "user", "parts": [{"kind": "text", "text": "hi"}]});
+    let send = json!({"message": text_message("m-2", "hi")});
+    let rpc_send = rpc(1, "SendMessage", send.clone()).to_string();
+    let cancel = rpc(1, "CancelTask", json!({"id": task})).to_string();
+    let old_send = rpc(1, "message/send", json!({"message": old})).to_string();
+    let (of_rpc, of_old, of_http) =
+        ("/error/data/0/reason", "/error/data/reason", "/error/details/0/reason");
+    for (path, version, body, code, reason) in [
+        (base.to_owned(), "1.0", rpc_send, -32053, of_rpc),
+        (base.to_owned(), "1.0", cancel, -32053, of_rpc),
+        (base.to_owned(), "", old_send, -32053, of_old),
+        (format!("{base}/message:send"), "1.0", send.to_string(), 503, of_http),
+        (format!("{base}/message:stream"), "1.0", send.to_string(), 503, of_http),
+        (format!("{base}/tasks/{task}:cancel"), "1.0", String::new(), 503, of_http),
+    ] {
+        let more = [("a2a-version", version)];
+        let reply = hub.request(("POST", &path), key, &more, &body).await.expect(503);
+        assert_eq!(reply.at("/error/code"), code, "{}", reply.text);
+        assert_eq!(reply.at(reason), "UNAVAILABLE", "{}", reply.text);
+        assert_eq!(reply.header("retry-after"), Some("1"));
+        assert_eq!(reply.header("content-type"), Some("application/json"));
+    }
+    let shown = hub.get_task(base, key, &task).await;
+    assert_eq!(state(&shown), "TASK_STATE_SUBMITTED");
+    scene.hub.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

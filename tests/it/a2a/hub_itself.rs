@@ -196,19 +196,31 @@ async fn a_skill_hires_the_agent_that_is_chosen_as_asked() {
         let there = scene.hub.refusal(&worker.base, &scene.client.key, "GetTask", params).await;
         assert_eq!(there.1, "TASK_NOT_FOUND");
     }
-    for select in ["roundRobin", "leastBusy"] {
-        let hire = json!({"skill": "route", "budget": "0.50", "select": select});
-        let task = scene.hub.begin(HUB, &scene.client.key, hire_message("m", "hi", hire)).await;
-        assert_eq!(state(&task), "TASK_STATE_SUBMITTED");
-        let job = async |worker: &TaskWorker<'_>| {
-            let work = scene.hub.get("/v1/work", Some(&worker.agent.key)).await.expect(200);
-            work.at("/jobs").as_array().expect("jobs").iter().any(|job| job["id"] == task["id"])
-        };
-        assert!(job(&dear).await || job(&cheap).await, "{select}");
-    }
     let hire = json!({"skill": "route", "select": "worst"});
     let params = json!({"message": hire_message("m", "hi", hire)});
     assert_eq!(scene.hub.refusal(HUB, &scene.client.key, "SendMessage", params).await.0, -32602);
+    scene.hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_take_turns_or_the_one_with_the_least_to_do_is_hired() {
+    let scene = Scene::set().await;
+    let mut workers = Vec::new();
+    for owner in ["first", "second", "third"] {
+        let skills = json!([{"skill_name": "route", "cost_per_call": 0}]);
+        workers.push(TaskWorker::with_skills(&scene.hub, owner, skills).await);
+    }
+    let turn = ["roundRobin"; 4].into_iter().zip([0, 1, 2, 0]);
+    // The first has two tasks now, and the others one each.
+    let least = ["leastBusy"; 3].into_iter().zip([1, 2, 0]);
+    for (select, chosen) in turn.chain(least) {
+        let hire = json!({"skill": "route", "select": select});
+        let task = scene.hub.begin(HUB, &scene.client.key, hire_message("m", "hi", hire)).await;
+        let work = scene.hub.get("/v1/work", Some(&workers[chosen].agent.key)).await.expect(200);
+        let jobs = work.at("/jobs");
+        let has_it = jobs.as_array().expect("jobs").iter().any(|job| job["id"] == task["id"]);
+        assert!(has_it, "{select}: {}", work.text);
+    }
     scene.hub.stop().await;
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::kit::{HUB, TaskWorker, id, rpc, state, text_message};
 use crate::kit::{TestHub, counted};
+use crate::openclaw::kit::Hub;
 
 /// Every operation of a base with a body that would be accepted, but for its task.
 fn operations(base: &str, task: &str) -> Vec<(&'static str, String, String)> {
@@ -52,6 +53,10 @@ async fn without_a_good_key_everything_but_cards_lists_and_registration_is_401()
             }
         }
     }
+    for (method, path) in [("POST", "/a2a/agents/former/refresh"), ("DELETE", "/a2a/agents/former")]
+    {
+        hub.request((method, path), "", &[], "{not json").await.expect(401);
+    }
     for path in [HUB, &worker.base, "/a2a/jwks.json", "/a2a/agents", "/.well-known/ai-catalog.json"]
     {
         hub.get(path, None).await.expect(200);
@@ -76,7 +81,9 @@ async fn an_operator_key_acts_for_no_agent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_key_of_an_agent_of_any_protocol_is_that_agent() {
-    let hub = TestHub::serve(&[]).await;
+    let hub = Hub::serve(&[]).await;
+    let node = hub.node("summer").await;
+    let hub = hub.0;
     let worker = TaskWorker::join(&hub, "echo", "0").await;
     let boss = hub.orchestrator("boss").await;
     let peer = hub.join("alice@chorus").await;
@@ -84,6 +91,7 @@ async fn the_key_of_an_agent_of_any_protocol_is_that_agent() {
     for (key, requester) in [
         (&boss.key, hub.a2a_name("registry", &boss.id)),
         (&peer.key, hub.a2a_name("relay", "alice@chorus")),
+        (&node.key, hub.a2a_name("openclaw", &node.id)),
         (&client.key, "client".to_owned()),
     ] {
         let task = hub.begin(&worker.base, key, text_message("m", "hi")).await;

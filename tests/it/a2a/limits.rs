@@ -1,9 +1,11 @@
 //! Limits of messages, tasks and workers (R29), and lenient reading (R27).
 
+use rialto_core::command::{Command, JobRef, ReportProgress};
+use rialto_core::job::progress::ProgressUpdate;
 use serde_json::{Value, json};
 
 use super::kit::{Client, TaskWorker, id, state, text_message};
-use crate::kit::TestHub;
+use crate::kit::{TestHub, together};
 
 struct Scene {
     hub: TestHub,
@@ -108,6 +110,40 @@ async fn a_worker_makes_256_artifacts_of_at_most_16_mib() {
         taken += usize::from(reply.status == 200);
     }
     assert_eq!(taken, 16);
+    scene.hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_reports_ten_thousand_times_about_one_task() {
+    let scene = Scene::set().await;
+    let worker = TaskWorker::join(&scene.hub, "echo", "0").await;
+    let key = scene.client.key.as_str();
+    let task = id(&scene.hub.begin(&worker.base, key, text_message("m", "hi")).await);
+    let job = worker.take_task(&task).await;
+    let engine = &scene.hub.engine;
+    let by = engine.with_world(|world| {
+        let name = worker.base.rsplit_once('/').expect("a name").1;
+        world.agent_by_alias(rialto_protocols::a2a::ID, name).expect("the worker")
+    });
+    let update = ProgressUpdate { text: Some("x".to_owned()), ..ProgressUpdate::default() };
+    let wanted = JobRef::Uuid(task.parse().expect("an id"));
+    let order = ReportProgress { job: wanted, by, epoch: None, update };
+    // Over HTTP this takes too long: only the last ones are.
+    let report = || engine.run(Command::ReportProgress(Box::new(order.clone())));
+    for _ in 0..90 {
+        for taken in together((0..111).map(|_| report())).await {
+            taken.expect("it is taken");
+        }
+    }
+    for _ in 0..10 {
+        worker.progress(&job, "x").await;
+    }
+    let refused = worker.say(&job, "progress", json!({"text": "x"})).await;
+    assert!((400..500).contains(&refused.status), "{}", refused.text);
+    worker.succeed(&job, json!({"text": "done"})).await;
+    let mut stream = scene.hub.subscribe(&worker.base, key, &task, Some("9999")).await;
+    // Opened, working, ten thousand reports, the result and the end.
+    assert_eq!(stream.rest().await.last().expect("an event").position(), 10_004);
     scene.hub.stop().await;
 }
 

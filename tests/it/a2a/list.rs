@@ -1,10 +1,12 @@
 //! ListTasks (R54–R57).
 
+use std::collections::BTreeSet;
+
 use rialto_core::time::Millis;
 use serde_json::{Value, json};
 
-use super::kit::{Client, TaskWorker, id, state, text_message};
-use crate::kit::TestHub;
+use super::kit::{Client, TaskWorker, hire_message, id, state, text_message};
+use crate::kit::{TestHub, eventually};
 
 struct Scene {
     hub: TestHub,
@@ -141,6 +143,40 @@ async fn pages_show_what_does_not_change_exactly_once() {
     let unchanged: Vec<&String> = seen.iter().filter(|id| opened.contains(id)).collect();
     opened.reverse();
     assert_eq!(unchanged, opened.iter().collect::<Vec<_>>());
+    scene.hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_with_one_status_time_are_on_one_page_each() {
+    let scene = Scene::set().await;
+    let worker = TaskWorker::join(&scene.hub, "echo", "0").await;
+    let at = scene.hub.engine.now().plus(Millis::minutes(1));
+    let at = rialto_protocols::kit::rfc3339::format_millis(at);
+    let mut opened = Vec::new();
+    for _ in 0..7 {
+        let message = hire_message("m", "hi", json!({"deadline": at}));
+        opened.push(id(&scene.hub.begin(&worker.base, &scene.client.key, message).await));
+    }
+    // They end together, at their deadline.
+    scene.hub.pass(Millis::minutes(2));
+    let failed = json!({"status": "TASK_STATE_FAILED"});
+    eventually(async || scene.list(&worker.base, failed.clone()).await["totalSize"] == 7).await;
+    let (mut seen, mut times, mut token) = (Vec::new(), BTreeSet::new(), String::new());
+    loop {
+        let page = scene.list(&worker.base, json!({"pageSize": 2, "pageToken": token})).await;
+        for task in page["tasks"].as_array().expect("tasks") {
+            seen.push(id(task));
+            times.insert(task["status"]["timestamp"].as_str().expect("a time").to_owned());
+        }
+        token = page["nextPageToken"].as_str().expect("a token").to_owned();
+        if token.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(times.len(), 1, "{times:?}");
+    seen.sort_unstable();
+    opened.sort_unstable();
+    assert_eq!(seen, opened);
     scene.hub.stop().await;
 }
 

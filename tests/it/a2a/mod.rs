@@ -2,7 +2,7 @@
 
 mod cards;
 mod catalog;
-mod flows;
+pub mod flows;
 mod frames;
 mod hub_itself;
 mod identity;

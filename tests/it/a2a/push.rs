@@ -452,6 +452,29 @@ async fn a_url_that_is_gone_gets_nothing_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_redirect_is_not_followed_and_counts_as_a_failed_attempt() {
+    let scene = Scene::set().await;
+    let worker = TaskWorker::join(&scene.hub, "echo", "0").await;
+    let elsewhere = Worker::start(Behaviour::Say(204, String::new())).await;
+    scene.hook.behave(Behaviour::Redirect(elsewhere.url.clone()));
+    let task = scene.open(&worker).await;
+    let job = worker.take().await;
+    worker.say(&job, "progress", json!({"text": "half"})).await.expect(200);
+    scene.hook.heard(2).await;
+    eventually(async || {
+        let hub = &scene.hub;
+        hub.engine.with_world(|world| world.deliveries().all(|push| push.attempts == 1))
+    })
+    .await;
+    scene.hook.behave(Behaviour::Say(204, String::new()));
+    scene.hub.pass(Millis::seconds(5));
+    let all = scene.hook.heard(4).await;
+    assert_eq!(all.iter().filter(|got| position(got, &task) == 2).count(), 2);
+    assert!(elsewhere.got().is_empty(), "{:?}", elsewhere.got());
+    scene.hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_configuration_gets_nothing_more() {
     let scene = Scene::set().await;
     let worker = TaskWorker::join(&scene.hub, "echo", "0").await;

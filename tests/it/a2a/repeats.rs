@@ -27,6 +27,14 @@ impl Scene {
     }
 }
 
+/// A send of 0.3 that does not wait.
+fn old_call(id: &str) -> Value {
+    let message = json!({"kind": "message", "messageId": "o", "role": "user",
+        "parts": [{"kind": "text", "text": "hi"}]});
+    let params = json!({"message": message, "configuration": {"blocking": false}});
+    rpc(id, "message/send", params)
+}
+
 /// A send that does not wait, with this id of the call.
 fn call(number: u64, message: Value) -> Value {
     let configuration = json!({"returnImmediately": true});
@@ -86,6 +94,18 @@ async fn a_key_with_another_message_or_method_is_refused() {
         assert_eq!(reply.str("/error/data/0/reason"), "IDEMPOTENCY_CONFLICT");
         assert_eq!(reply.at("/id"), body["id"]);
     }
+    // The same over the other binding and in 0.3.
+    let path = format!("{}/message:send", worker.base);
+    let reply = scene.post(&path, "k", &json!({"message": text_message("m-1", "other")})).await;
+    let reply = reply.expect(422);
+    assert_eq!(reply.at("/error/code"), 422);
+    assert_eq!(reply.str("/error/details/0/reason"), "IDEMPOTENCY_CONFLICT");
+    let old = old_call("r").to_string();
+    let more = [("idempotency-key", "k"), ("a2a-version", "")];
+    let reply = scene.hub.request(("POST", &worker.base), &scene.client.key, &more, &old).await;
+    let reply = reply.expect(422);
+    assert_eq!((reply.at("/error/code"), reply.at("/id")), (json!(-32055), json!("r")));
+    assert_eq!(reply.at("/error/data"), json!({"reason": "IDEMPOTENCY_CONFLICT"}));
     let listed = scene.hub.result("/a2a", &scene.client.key, "ListTasks", json!({})).await;
     assert_eq!(listed["totalSize"], 1);
     // Keys of other callers and of other agents do not meet.
@@ -228,6 +248,12 @@ async fn an_extension_that_the_agent_requires_must_be_named() {
     let params = json!({"message": text_message("m-1", "hi")}).to_string();
     let reply = scene.hub.request(("POST", &path), key, &[], &params).await.expect(400);
     assert_eq!(reply.str("/error/status"), "FAILED_PRECONDITION");
+    // 0.3 has no code for it.
+    let more = [("a2a-version", "")];
+    let old = old_call("r").to_string();
+    let reply = scene.hub.request(("POST", base), key, &more, &old).await.expect(200);
+    assert_eq!((reply.at("/error/code"), reply.at("/id")), (json!(-32603), json!("r")));
+    assert_eq!(reply.at("/error/data"), json!({"reason": "EXTENSION_SUPPORT_REQUIRED"}));
     for header in ["a2a-extensions", "x-a2a-extensions"] {
         let more = [(header, "urn:example:other, urn:example:signed")];
         let reply = scene.hub.request(("POST", base), key, &more, &body).await.expect(200);
@@ -263,11 +289,9 @@ async fn an_answer_names_the_extensions_that_were_asked_for_and_used() {
     let list = rpc(1, "ListTasks", json!({})).to_string();
     let reply = scene.hub.request(("POST", base), key, &more, &list).await.expect(200);
     assert_eq!(reply.header("a2a-extensions"), Some(resume));
-    let old = json!({"kind": "message", "messageId": "o", "role": "user",
-        "parts": [{"kind": "text", "text": "hi"}]});
-    let old = rpc(1, "message/send", json!({"message": old, "configuration": {"blocking": false}}));
+    let old = old_call("o").to_string();
     let more = [("x-a2a-extensions", resume), ("a2a-version", "")];
-    let reply = scene.hub.request(("POST", base), key, &more, &old.to_string()).await.expect(200);
+    let reply = scene.hub.request(("POST", base), key, &more, &old).await.expect(200);
     assert_eq!(reply.header("a2a-extensions"), Some(resume));
     assert_eq!(reply.header("x-a2a-extensions"), Some(resume));
     scene.hub.stop().await;

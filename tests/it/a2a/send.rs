@@ -7,6 +7,7 @@ use super::kit::{
     Client, HIRE, TaskWorker, first_text, hire_message, id, send_call, state, text_message,
 };
 use crate::kit::{TestHub, eventually};
+use crate::openclaw::kit::Hub;
 
 struct Scene {
     hub: TestHub,
@@ -267,12 +268,25 @@ async fn so_many_of_the_newest_messages_are_returned_as_are_wanted() {
     let none = json!({"id": task["id"], "historyLength": 0});
     let none = hub.result(&worker.base, key, "GetTask", none).await;
     assert!(none.get("history").is_none(), "{none}");
+    // A send says how many it wants, too.
+    let mut message = text_message("m-100", "100");
+    let mut newest = Vec::new();
+    for (length, id) in [(2, task["id"].clone()), (0, Value::Null)] {
+        message["taskId"] = id;
+        let configuration = json!({"returnImmediately": true, "historyLength": length});
+        let params = json!({"message": message, "configuration": configuration});
+        let sent = hub.result(&worker.base, key, "SendMessage", params).await;
+        newest.push(sent["task"].get("history").cloned());
+    }
+    let history = newest[0].as_ref().and_then(Value::as_array).expect("a history");
+    assert_eq!(history.iter().map(first_text).collect::<Vec<_>>(), ["two", "100"]);
+    assert_eq!(newest[1], None);
     // In 0.3 zero means all of them.
     let old = super::kit::rpc(1, "tasks/get", json!({"id": task["id"], "historyLength": 0}));
     let old = old.to_string();
     let old = hub.request(("POST", &worker.base), key, &[("a2a-version", "")], &old);
     let old = old.await.at("/result/history");
-    assert_eq!(old.as_array().map(Vec::len), Some(102));
+    assert_eq!(old.as_array().map(Vec::len), Some(103));
     scene.hub.stop().await;
 }
 
@@ -387,6 +401,31 @@ async fn a_budget_is_held_and_the_price_is_paid() {
         assert_eq!(scene.refusal(&worker, params).await.0, -32602, "{budget}");
     }
     scene.hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_millionth_is_a_price_and_a_budget() {
+    let hub = Hub::serve(&[]).await;
+    let client = hub.rich_client("client").await;
+    let node = hub.able_node("cheap", json!({"price": 0.000001})).await;
+    let base = hub.a2a_path("openclaw", &node.id);
+    let message = |budget: &str| {
+        let mut message = hire_message("m-1", "", json!({"budget": budget}));
+        message["parts"] = json!([{"data": {"a": 1}}]);
+        message
+    };
+    let params = json!({"message": message("0")});
+    let refused = hub.0.result(&base, &client.key, "SendMessage", params).await;
+    assert_eq!(refused["message"]["metadata"][HIRE]["price"], "0.000001", "{refused}");
+    let task = hub.begin(&base, &client.key, message("0.000001")).await;
+    let work = hub.get("/v1/work", Some(&node.key)).await.expect(200);
+    assert_eq!(work.str("/jobs/0/id"), id(&task));
+    let path = format!("/v1/jobs/{}/result", id(&task));
+    let result = json!({"ok": true, "output": {"r": 1}});
+    hub.post(&path, Some(&node.key), &result).await.expect(200);
+    let done = hub.get_task(&base, &client.key, &id(&task)).await;
+    assert_eq!(done["metadata"][HIRE]["paid"], "0.000001", "{done}");
+    hub.0.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -127,7 +127,7 @@ async fn a_task_can_be_canceled_in_every_live_state_and_all_money_comes_back() {
     let scene = Scene::set().await;
     let (hub, key) = (&scene.hub, scene.client.key.as_str());
     let worker = TaskWorker::join(hub, "analyze_text", "0.10").await;
-    for steps in 0..4 {
+    for steps in 0..5 {
         let message = hire_message("m-1", "hi", json!({"budget": "0.15"}));
         let task = scene.begin(&worker, message).await;
         let job = if steps > 0 { worker.take().await } else { Value::Null };
@@ -135,8 +135,12 @@ async fn a_task_can_be_canceled_in_every_live_state_and_all_money_comes_back() {
             worker.progress(&job, "half").await;
         }
         if steps > 2 {
-            worker.ask(&job, "which?").await;
+            let question = json!({"text": "which?", "auth": steps > 3});
+            worker.say(&job, "ask", question).await.expect(200);
         }
+        let waiting = ["SUBMITTED", "SUBMITTED", "WORKING", "INPUT_REQUIRED", "AUTH_REQUIRED"];
+        let shown = scene.get(&worker, &task).await;
+        assert_eq!(state(&shown), format!("TASK_STATE_{}", waiting[steps]));
         let canceled = hub.result(&worker.base, key, "CancelTask", json!({"id": task["id"]})).await;
         assert_eq!(state(&canceled), "TASK_STATE_CANCELED", "after {steps} steps");
         assert_eq!(canceled["metadata"][HIRE]["paid"], "0");
@@ -144,8 +148,9 @@ async fn a_task_can_be_canceled_in_every_live_state_and_all_money_comes_back() {
         assert_eq!(scene.get(&worker, &task).await, canceled);
         // The worker learns of it and can do nothing more.
         if steps > 0 {
-            let held = format!("/v1/work?held={}", job["id"].as_str().expect("an id"));
-            let _ = hub.get(&held, Some(&worker.agent.key)).await;
+            let known = format!("/v1/work?known={}", job["id"].as_str().expect("an id"));
+            let work = hub.get(&known, Some(&worker.agent.key)).await.expect(200);
+            assert_eq!(work.at("/gone"), json!([job["id"]]), "{}", work.text);
             let output = json!({"ok": true, "output": {"text": "late"}});
             worker.say(&job, "result", output).await.expect(409);
         }

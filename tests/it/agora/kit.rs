@@ -164,7 +164,7 @@ impl Said {
 pub struct Token(pub String);
 
 /// A hub with agora's requests.
-pub struct Hub(TestHub);
+pub struct Hub(pub TestHub);
 
 impl std::ops::Deref for Hub {
     type Target = TestHub;

@@ -134,9 +134,10 @@ impl ApiDoc {
             return Err(wrong);
         }
         // In a2a `code` is the status, and the reason is the code.
-        let (reason, of_rpc) = ("/error/details/0/reason", "/error/data/0/reason");
-        let places = [reason, of_rpc, "/code", "/error_code", "/error/code", "/payload/code"];
-        let code = places.iter().find_map(|place| body.pointer(place));
+        let reasons = ["/error/details/0/reason", "/error/data/0/reason", "/error/data/reason"];
+        let others = ["/code", "/error_code", "/error/code", "/payload/code"];
+        let mut places = reasons.into_iter().chain(others);
+        let code = places.find_map(|place| body.pointer(place));
         match (response["x-codes"].as_array(), code) {
             (Some(codes), Some(code)) => {
                 let text = code.as_str().map_or_else(|| code.to_string(), str::to_owned);

@@ -285,6 +285,65 @@ fn errors_have_the_code_the_status_and_the_details_of_the_table() {
 }
 
 #[test]
+fn every_error_of_the_table_has_its_three_forms() {
+    let table = [
+        (Reason::TaskNotFound, "TASK_NOT_FOUND", -32001, 404, "NOT_FOUND"),
+        (Reason::TaskNotCancelable, "TASK_NOT_CANCELABLE", -32002, 400, "FAILED_PRECONDITION"),
+        (Reason::UnsupportedOperation, "UNSUPPORTED_OPERATION", -32004, 400, "FAILED_PRECONDITION"),
+        (
+            Reason::ContentTypeNotSupported,
+            "CONTENT_TYPE_NOT_SUPPORTED",
+            -32005,
+            400,
+            "INVALID_ARGUMENT",
+        ),
+        (
+            Reason::ExtensionSupportRequired,
+            "EXTENSION_SUPPORT_REQUIRED",
+            -32008,
+            400,
+            "FAILED_PRECONDITION",
+        ),
+        (Reason::VersionNotSupported, "VERSION_NOT_SUPPORTED", -32009, 400, "FAILED_PRECONDITION"),
+        (Reason::ParseError, "PARSE_ERROR", -32700, 400, "INVALID_ARGUMENT"),
+        (Reason::InvalidRequest, "INVALID_REQUEST", -32600, 400, "INVALID_ARGUMENT"),
+        (Reason::InvalidParams, "INVALID_PARAMS", -32602, 400, "INVALID_ARGUMENT"),
+        (Reason::MethodNotFound, "METHOD_NOT_FOUND", -32601, 404, "NOT_FOUND"),
+        (Reason::InternalError, "INTERNAL_ERROR", -32603, 500, "INTERNAL"),
+        (Reason::Unauthenticated, "UNAUTHENTICATED", -32050, 401, "UNAUTHENTICATED"),
+        (Reason::Forbidden, "FORBIDDEN", -32051, 403, "PERMISSION_DENIED"),
+        (Reason::RateLimited, "RATE_LIMITED", -32052, 429, "RESOURCE_EXHAUSTED"),
+        (Reason::Unavailable, "UNAVAILABLE", -32053, 503, "UNAVAILABLE"),
+        (Reason::Conflict, "CONFLICT", -32054, 409, "ABORTED"),
+        (Reason::IdempotencyConflict, "IDEMPOTENCY_CONFLICT", -32055, 422, "FAILED_PRECONDITION"),
+        (Reason::TooLarge, "TOO_LARGE", -32056, 413, "INVALID_ARGUMENT"),
+        (Reason::UnsupportedEncoding, "UNSUPPORTED_ENCODING", -32056, 415, "INVALID_ARGUMENT"),
+        (Reason::NotFound, "NOT_FOUND", -32601, 404, "NOT_FOUND"),
+    ];
+    assert_eq!(table.map(|row| row.0), Reason::ALL);
+    for (reason, name, code, http, status) in table {
+        let error = A2aError::new(reason, "text");
+        let own = (-32056..=-32050).contains(&code) || reason == Reason::NotFound;
+        let domain = if own { "rialto" } else { "a2a-protocol.org" };
+        let info = serde_json::json!({"@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": name, "domain": domain, "metadata": {}});
+        let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        let expected = serde_json::json!({"jsonrpc": "2.0", "id": 1,
+            "error": {"code": code, "message": "text", "data": [info]}});
+        assert_eq!(read(&error.write_rpc("1", Version::V1)), expected);
+        // 0.3 has neither of these two.
+        let old = if [-32008, -32009].contains(&code) { -32603 } else { code };
+        let expected = serde_json::json!({"jsonrpc": "2.0", "id": 1,
+            "error": {"code": old, "message": "text", "data": {"reason": name}}});
+        assert_eq!(read(&error.write_rpc("1", Version::V03)), expected);
+        let expected = serde_json::json!({"error": {"code": http, "status": status,
+            "message": "text", "details": [info]}});
+        assert_eq!(read(&error.write_http()), expected);
+        assert_eq!(error.http_status(), http);
+    }
+}
+
+#[test]
 fn no_form_of_a_push_configuration_shows_its_secrets() {
     let secret = "throw-away-secret";
     let text = format!(
