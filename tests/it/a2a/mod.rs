@@ -2,6 +2,8 @@
 
 mod cards;
 mod catalog;
+mod content;
+mod extended_card;
 pub mod flows;
 mod frames;
 mod hub_itself;
@@ -13,10 +15,12 @@ mod old_version;
 mod parts;
 mod paths;
 mod push;
+mod push_configs;
 mod questions;
 mod refusals;
 pub mod remote;
 mod repeats;
+mod resume;
 mod sdk;
 mod send;
 mod streams;

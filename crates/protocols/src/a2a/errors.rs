@@ -336,6 +336,26 @@ mod tests {
     }
 
     #[test]
+    fn failures_of_the_hub_have_their_error_and_say_when_to_come_back() {
+        for (failure, reason, status, wait) in [
+            (Failure::Refused(Refusal::NotFound), "TASK_NOT_FOUND", 404, None),
+            (Failure::StoreFull, "UNAVAILABLE", 507, Some(1)),
+            (Failure::Unavailable, "UNAVAILABLE", 503, Some(1)),
+            (Failure::Fault, "INTERNAL_ERROR", 500, None),
+            (Failure::StillRunning, "CONFLICT", 409, Some(1)),
+        ] {
+            let error = from_engine(&failure);
+            let shown = (error.reason.name(), error.http_status(), error.retry_after_seconds);
+            assert_eq!(shown, (reason, status, wait), "{failure:?}");
+            let response = rpc_error_response(&error, "1", Version::V1);
+            let transport = if reason == "INTERNAL_ERROR" || status == 404 { 200 } else { status };
+            assert_eq!(response.status(), transport, "{failure:?}");
+            let header = response.headers().get(header::RETRY_AFTER);
+            assert_eq!(header.is_some(), wait.is_some(), "{failure:?}");
+        }
+    }
+
+    #[test]
     fn what_an_agent_refuses_says_how_to_do_it_right() {
         let price = Credits::from_micros(250_000);
         let said = |refusal| declined(&refusal, "sum").unwrap().text;
