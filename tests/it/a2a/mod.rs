@@ -3,6 +3,7 @@
 mod cards;
 mod catalog;
 mod content;
+mod crash;
 mod extended_card;
 pub mod flows;
 mod frames;
