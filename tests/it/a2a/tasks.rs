@@ -1,8 +1,11 @@
 //! GetTask and its history, and CancelTask (R52, R53, R58, R59).
 
+use rialto_core::time::Millis;
 use serde_json::{Value, json};
 
-use super::kit::{Client, HIRE, TaskWorker, first_text, hire_message, id, state, text_message};
+use super::kit::{
+    Client, HIRE, HUB, TaskWorker, first_text, hire_message, id, state, text_message,
+};
 use crate::kit::TestHub;
 
 struct Scene {
@@ -155,6 +158,28 @@ async fn a_task_can_be_canceled_in_every_live_state_and_all_money_comes_back() {
             worker.say(&job, "result", output).await.expect(409);
         }
     }
+    scene.hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_no_worker_has_can_be_canceled() {
+    let scene = Scene::set().await;
+    let (hub, key) = (&scene.hub, scene.client.key.as_str());
+    let worker = TaskWorker::join(hub, "analyze_text", "0.10").await;
+    let auction = json!({"skill": "analyze_text", "budget": "0.50", "select": "auction"});
+    let auction = hub.begin(HUB, key, hire_message("m-1", "hi", auction)).await;
+    let canceled = hub.result(HUB, key, "CancelTask", json!({"id": auction["id"]})).await;
+    assert_eq!(state(&canceled), "TASK_STATE_CANCELED");
+    hub.pass(Millis::hours(2));
+    let message = hire_message("m-2", "hi", json!({"budget": "0.15"}));
+    let away = scene.begin(&worker, message).await;
+    assert!(first_text(&away["status"]["message"]).contains("away"), "{away}");
+    let canceled = hub.result(&worker.base, key, "CancelTask", json!({"id": away["id"]})).await;
+    assert_eq!(state(&canceled), "TASK_STATE_CANCELED");
+    assert_eq!(hub.balance("a2a:client").await, ("100.00".to_owned(), "0.00".to_owned()));
+    // Its worker does not get it when it is back.
+    let work = hub.get("/v1/work", Some(&worker.agent.key)).await.expect(200);
+    assert_eq!(work.at("/jobs"), json!([]));
     scene.hub.stop().await;
 }
 

@@ -37,6 +37,13 @@ async fn a_version_is_stated_in_a_header_or_in_the_query() {
         assert_eq!(code(&query, "", &new).await, -32009, "{version}");
     }
     assert_eq!(code("/a2a?A2A-Version=1.0", "", &new).await, Value::Null);
+    // An empty header states nothing.
+    let bearer = format!("Bearer {}", client.key);
+    let headers = [("authorization", bearer.as_str()), ("a2a-version", "")];
+    let reply = hub.send("POST", "/a2a", &headers, new.to_string().as_bytes()).await;
+    assert!(reply.expect(200).at("/result/tasks").is_array());
+    let reply = hub.send("GET", "/a2a/tasks", &headers, b"").await;
+    assert!(reply.expect(200).at("/tasks").is_array());
     // The header decides where both are given.
     assert_eq!(code("/a2a?A2A-Version=9.9", "1.0", &new).await, Value::Null);
     for (path, version, status) in [
