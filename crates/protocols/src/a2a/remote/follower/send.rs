@@ -265,15 +265,7 @@ impl Follower {
     ) -> Step {
         // The task may have ended, which explains it.
         self.poll().await?;
-        let answers = match what {
-            Outgoing::Answer(_) => true,
-            Outgoing::Message(number) => {
-                let at = usize::try_from(number).unwrap_or_default().wrapping_sub(1);
-                self.job.messages.get(at).is_some_and(|message| message.answers.is_some())
-            }
-            Outgoing::Request => false,
-        };
-        if answers {
+        if self.is_answer(what) {
             return match meaning {
                 Meaning::Misfit => self.fail(Cause::InputMisfit, text).await,
                 _ => self.fail_refused(refused, text).await,
@@ -282,6 +274,18 @@ impl Follower {
         // The work goes on without it, and the requester learns that.
         self.end_message(what).await?;
         self.report_text(&format!("a message was not taken: {text}")).await
+    }
+
+    /// Whether a message answers a question of the worker.
+    fn is_answer(&self, what: Outgoing) -> bool {
+        match what {
+            Outgoing::Answer(_) => true,
+            Outgoing::Message(number) => {
+                let at = usize::try_from(number).unwrap_or_default().wrapping_sub(1);
+                self.job.messages.get(at).is_some_and(|message| message.answers.is_some())
+            }
+            Outgoing::Request => false,
+        }
     }
 
     /// The server is not there. A job that was not sent yet goes back; a task that has begun is
@@ -431,7 +435,7 @@ impl Follower {
     /// A server without history: a task that does not wait any more got the answer.
     async fn judge_by_state(&mut self, what: Outgoing, task: &Task) -> Step {
         let waits = task.status.state.is_interrupted();
-        if waits || !matches!(what, Outgoing::Answer(_)) {
+        if waits || !self.is_answer(what) {
             let text = format!("it is not known whether the agent got {what}");
             return self.fail(Cause::UnknownFate, &text).await;
         }
