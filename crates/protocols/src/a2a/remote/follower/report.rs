@@ -317,9 +317,10 @@ impl Follower {
                 Some(task) if task.status.state == TaskState::Completed => {
                     return self.take_last_task(task).await;
                 }
+                // Its stream and its task differ; the stream has all there is.
+                Some(_) if !self.drops_reports => {}
                 // Only the server has all of the result, so it is asked again.
-                _ if self.drops_reports => return Ok(()),
-                _ => {}
+                _ => return Ok(()),
             }
         }
         let is_logged = self.reported.has_artifacts() && !self.drops_reports;
