@@ -237,8 +237,13 @@ impl Follower {
                     None => Ok(()),
                 }
             }
-            TaskState::InputRequired => self.ask(message, metadata, is_new, false).await,
-            TaskState::AuthRequired => self.ask(message, metadata, is_new, true).await,
+            TaskState::InputRequired | TaskState::AuthRequired => {
+                // A snapshot may still show a question that was answered meanwhile, and without a
+                // message it cannot be told from a new one.
+                let is_old = artifacts.is_some() && message.is_none() && self.has_asked();
+                let signs_in = state == TaskState::AuthRequired;
+                self.ask(message, metadata, is_new && !is_old, signs_in).await
+            }
             TaskState::Completed => self.complete(message, metadata, artifacts).await,
             TaskState::Failed => {
                 let text = message.as_ref().map(text_of).filter(|text| !text.is_empty());
@@ -259,6 +264,11 @@ impl Follower {
         }
     }
 
+    /// Whether the worker has asked before.
+    fn has_asked(&self) -> bool {
+        self.job.current_questions().next().is_some()
+    }
+
     /// Whether a worker that works changes the state of the job.
     fn goes_on(&self) -> bool {
         let signs_in = self.job.open_question().is_some_and(|(_, question)| question.signs_in);
@@ -274,9 +284,7 @@ impl Follower {
         signs_in: bool,
     ) -> Step {
         // An open question waits; one that was asked before is still on its way to the worker.
-        let was_asked = self.job.open_question().is_some() || !is_new;
-        let is_answered = message.is_none() && self.job.current_questions().next().is_some();
-        if was_asked || is_answered {
+        if self.job.open_question().is_some() || !is_new {
             return Ok(());
         }
         let text = message.as_ref().map(text_of).filter(|text| !text.is_empty());
