@@ -62,7 +62,7 @@ async fn an_agent_is_added_by_its_card_and_its_price_counts_once_the_card_is_pro
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_with_its_own_server_is_hired_from_the_command_line() {
+async fn an_agent_with_its_own_server_is_hired_and_written_to_from_the_command_line() {
     let hub = TestHub::open(&[]).await;
     let puppet = Puppet::start().await;
     let boss = hub.orchestrator("boss").await;
@@ -91,4 +91,19 @@ async fn an_agent_with_its_own_server_is_hired_from_the_command_line() {
     assert_eq!(done["result"]["output"], json!({"text": "Take the A2."}), "{done}");
     assert_eq!(puppet.messages()[0]["parts"], json!([{"text": "to Lugano"}]));
     assert_eq!(hub.balance("boss").await.0, "99.75");
+
+    let ann = cli.path("ann.key");
+    cli.run(&["agent", "register", "ann", "--key-out", &ann]).await.ok();
+    let owner = cli.json(&["wallet", "balance", "--key-file", &ann]).await;
+    hub.grant(owner["owner"].as_str().expect("an owner"), "1.00").await;
+    let names = cli.json(&["agent", "show", "geo"]).await;
+    let to = names["names"]["relay"].as_str().expect("a name").to_owned();
+    let line = ["msg", "send", "--key-file", &ann, "--to", &to, "--budget", "0.25", "to Ascona"];
+    cli.run(&line).await.ok();
+    let task = puppet.task().await;
+    puppet.complete(&task, "Take the A13.");
+    assert_eq!(puppet.messages()[1]["parts"], json!([{"text": "to Ascona"}]));
+    let line = ["msg", "tail", "--key-file", &ann, "--from-start", "--count", "1"];
+    let heard = cli.run(&line).await.ok().out;
+    assert!(heard.contains("Take the A13."), "{heard}");
 }

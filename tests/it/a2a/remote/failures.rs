@@ -194,6 +194,24 @@ async fn a_request_whose_answer_is_lost_is_looked_for_and_not_sent_again() {
 }
 
 #[tokio::test]
+async fn a_request_is_looked_for_on_every_page() {
+    let scene = Scene::of(Puppet::start().await.with_short_pages()).await;
+    for number in 1..3 {
+        scene.open(&format!("m-{number}")).await;
+        scene.puppet.task().await;
+    }
+    scene.puppet.fault(Fault::BreakAfter);
+    let own = scene.open("m-3").await;
+    let task = scene.puppet.task().await;
+    // The list begins with the oldest.
+    scene.puppet.called("ListTasks", 3).await;
+    scene.puppet.complete(&task, "done");
+    scene.until(&own, "TASK_STATE_COMPLETED").await;
+    let sent = scene.puppet.message_ids();
+    assert_eq!(sent.iter().filter(|id| id.contains(&own)).count(), 1, "{sent:?}");
+}
+
+#[tokio::test]
 async fn a_request_that_is_not_at_its_server_is_sent_once_more() {
     let scene = Scene::of(Puppet::start().await).await;
     scene.puppet.fault(Fault::BreakBefore);
@@ -247,6 +265,50 @@ async fn an_answer_to_a_question_whose_fate_is_unknown_is_sent_once() {
         assert_eq!(arrived(), 1, "{fault:?}");
         assert_eq!(scene.puppet.task_count(), 1);
     }
+}
+
+#[tokio::test]
+async fn a_server_without_history_shows_by_its_state_whether_it_got_an_answer() {
+    for (fault, shown) in
+        [(Fault::BreakAfter, "TASK_STATE_COMPLETED"), (Fault::BreakBefore, "TASK_STATE_FAILED")]
+    {
+        let scene = Scene::of(Puppet::start().await.without_history()).await;
+        let before = scene.score().await;
+        let own = scene.open("m-1").await;
+        let task = scene.puppet.task().await;
+        scene.puppet.says(&task, "TASK_STATE_INPUT_REQUIRED", "q-1", "Which city?");
+        scene.until(&own, "TASK_STATE_INPUT_REQUIRED").await;
+        scene.puppet.fault(fault);
+        let mut answer = text_message("m-2", "Lugano");
+        answer["taskId"] = own.clone().into();
+        scene.hub.begin(&scene.geo.base, &scene.client.key, answer).await;
+        if shown == "TASK_STATE_COMPLETED" {
+            scene.puppet.called("GetTask", 1).await;
+            scene.puppet.complete(&task, "done");
+            scene.until(&own, shown).await;
+        } else {
+            // It still waits, which may have either reason.
+            scene.until(&own, shown).await;
+            assert_eq!(scene.score().await, before, "its fate is unknown");
+            scene.assert_unpaid().await;
+        }
+        assert_eq!(scene.puppet.message_ids().len(), 2, "{shown}: it was sent once");
+    }
+}
+
+#[tokio::test]
+async fn a_result_that_no_stream_showed_is_asked_for_until_it_is_there() {
+    let scene = Scene::of(Puppet::start().await).await;
+    let own = scene.open("m-1").await;
+    let task = scene.puppet.task().await;
+    scene.puppet.keep(&task, json!({"artifactId": "a", "parts": [{"text": "Take the A2."}]}));
+    for _ in 0..2 {
+        let fault = Fault::Status(503, &[], String::new());
+        scene.puppet.fault_of("GetTask", fault);
+    }
+    scene.puppet.status(&task, "TASK_STATE_COMPLETED", None);
+    let done = scene.until(&own, "TASK_STATE_COMPLETED").await;
+    assert_eq!(first_text(&done["artifacts"][0]), "Take the A2.");
 }
 
 #[tokio::test]
@@ -308,6 +370,38 @@ async fn an_answer_that_is_none_of_the_protocol_fails_the_job() {
         let said = first_text(&failed["status"]["message"]);
         assert!(said.contains("cannot be read"), "{text}: {said}");
     }
+    scene.assert_unpaid().await;
+}
+
+#[tokio::test]
+async fn a_refused_message_is_told_of_and_a_refused_answer_ends_the_job() {
+    let scene = Scene::of(Puppet::start().await).await;
+    let (base, key) = (&scene.geo.base, &scene.client.key);
+    let own = scene.open("m-1").await;
+    let task = scene.puppet.task().await;
+    scene.puppet.status(&task, "TASK_STATE_WORKING", None);
+    scene.until(&own, "TASK_STATE_WORKING").await;
+    let more = |id: &str| {
+        let mut message = text_message(id, "by the lake");
+        message["taskId"] = own.clone().into();
+        message
+    };
+    scene.puppet.fault(Fault::Refuse(-32602, "no more now"));
+    scene.hub.begin(base, key, more("m-2")).await;
+    eventually(async || {
+        let task = scene.hub.get_task(base, key, &own).await;
+        task["status"]["message"]
+            .to_string()
+            .contains("a message was not taken: the agent answered")
+    })
+    .await;
+    scene.puppet.says(&task, "TASK_STATE_INPUT_REQUIRED", "q-1", "Which city?");
+    scene.until(&own, "TASK_STATE_INPUT_REQUIRED").await;
+    scene.puppet.fault(Fault::Refuse(-32602, "no such city"));
+    scene.hub.begin(base, key, more("m-3")).await;
+    let failed = scene.until(&own, "TASK_STATE_FAILED").await;
+    assert!(first_text(&failed["status"]["message"]).contains("no such city"), "{failed}");
+    assert_eq!(failed["metadata"][HIRE]["refused"], "INPUT_MISFIT");
     scene.assert_unpaid().await;
 }
 

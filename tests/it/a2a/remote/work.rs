@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::server::{Fault, Puppet};
 use crate::a2a::kit::{HIRE, hire_message, id, state, text_message};
 use crate::kit::{TestHub, eventually};
+use crate::relay::kit::{registration, turn};
 
 /// The texts of all parts of a task's artifacts.
 fn texts(task: &Value) -> Vec<&str> {
@@ -233,6 +234,30 @@ async fn a_question_is_asked_once_and_its_answer_reaches_the_workers_task() {
 }
 
 #[tokio::test]
+async fn a_worker_asks_twice_without_saying_what() {
+    let hub = TestHub::serve(&[]).await;
+    let puppet = Puppet::start().await;
+    let geo = hub.remote(&puppet, "geo").await;
+    let client = hub.a2a_client("client").await;
+    let own = id(&hub.begin(&geo.base, &client.key, text_message("m-1", "go")).await);
+    let task = puppet.task().await;
+    for number in 2..4 {
+        puppet.status(&task, "TASK_STATE_INPUT_REQUIRED", None);
+        let asks = hub.until(&client, &geo.base, &own, "TASK_STATE_INPUT_REQUIRED").await;
+        let text = &asks["status"]["message"]["parts"][0]["text"];
+        assert!(text.is_null() || text == "the agent asks for more input", "{asks}");
+        let mut answer = text_message(&format!("m-{number}"), "Lugano");
+        answer["taskId"] = own.clone().into();
+        hub.begin(&geo.base, &client.key, answer).await;
+        eventually(async || puppet.message_ids().len() == number).await;
+        hub.until(&client, &geo.base, &own, "TASK_STATE_WORKING").await;
+        puppet.streamed(&task, 1).await;
+    }
+    puppet.complete(&task, "done");
+    hub.until(&client, &geo.base, &own, "TASK_STATE_COMPLETED").await;
+}
+
+#[tokio::test]
 async fn a_message_to_a_running_task_reaches_its_worker_beside_the_stream() {
     let hub = TestHub::serve(&[]).await;
     let puppet = Puppet::start().await;
@@ -376,4 +401,27 @@ async fn input_goes_as_text_or_data_as_the_skill_takes_it() {
         assert_eq!(reply.expect(200).str("/status"), "SUCCESS");
         assert_eq!(puppet.messages()[0]["parts"], expected);
     }
+}
+
+#[tokio::test]
+async fn the_messages_of_a_conversation_go_into_one_context_of_the_worker() {
+    let hub = TestHub::serve(&[]).await;
+    let puppet = Puppet::start().await;
+    hub.remote(&puppet, "geo").await;
+    let ann = "ann@chorus";
+    let joined = hub.post("/relay/register", None, &registration(ann)).await.expect(201);
+    let key = joined.str("/data/api_key");
+    let shown = hub.get("/v1/agents/geo", None).await.expect(200);
+    let to = shown.str("/names/relay");
+    for (number, conversation) in [(1, "c-1"), (2, "c-1"), (1, "c-2")] {
+        let envelope = turn(ann, "to Lugano", conversation, number);
+        let body = json!({"receiver_id": to, "envelope": envelope});
+        let sent = hub.post("/relay/messages", Some(&key), &body).await;
+        assert!(matches!(sent.status, 200 | 202), "{}", sent.text);
+        let task = puppet.task().await;
+        puppet.complete(&task, "Take the A2.");
+    }
+    let contexts: Vec<Value> =
+        puppet.messages().iter().map(|message| message["contextId"].clone()).collect();
+    assert_eq!(contexts, [json!(null), json!("remote-c1"), json!(null)]);
 }

@@ -97,6 +97,8 @@ struct Inner {
     has_history: bool,
     /// Whether the server has a list of tasks.
     has_list: bool,
+    /// The tasks on a page of that list.
+    page_size: usize,
     taken: usize,
 }
 
@@ -168,6 +170,7 @@ impl Puppet {
             has_snapshots: true,
             has_history: true,
             has_list: true,
+            page_size: 100,
             ..Inner::default()
         };
         let shared = Shared(Arc::new(Mutex::new(inner)));
@@ -236,6 +239,12 @@ impl Puppet {
 
     pub fn without_history(self) -> Self {
         self.lock().has_history = false;
+        self
+    }
+
+    /// With pages of one task.
+    pub fn with_short_pages(self) -> Self {
+        self.lock().page_size = 1;
         self
     }
 
@@ -365,6 +374,13 @@ impl Puppet {
             update["append"] = true.into();
         }
         one.send(json!({"artifactUpdate": update}));
+    }
+
+    /// Keeps an artifact that no stream shows.
+    pub fn keep(&self, task: &str, artifact: Value) {
+        let mut inner = self.lock();
+        let artifacts = &mut find(&mut inner, task).task["artifacts"];
+        artifacts.as_array_mut().expect("a list").push(artifact);
     }
 
     /// A piece with one text.

@@ -185,10 +185,14 @@ fn run(inner: &mut Inner, rpc: &str, params: &Value, form: &Form) -> Response {
         },
         "GetTask" | "tasks/get" => at.map_or_else(missing, |at| form.task(&inner.tasks[at].task)),
         "ListTasks" if inner.has_list => {
-            let tasks: Vec<Value> = inner.tasks.iter().rev().map(|one| one.task.clone()).collect();
-            let count = tasks.len();
+            let (count, size) = (inner.tasks.len(), inner.page_size);
+            let start = params["pageToken"].as_str().map_or(0, |at| at.parse().expect("a token"));
+            let page = inner.tasks.iter().skip(start).take(size);
+            let tasks: Vec<Value> = page.map(|one| one.task.clone()).collect();
+            let end = start + size;
+            let next = if end < count { end.to_string() } else { String::new() };
             form.result(
-                &json!({"tasks": tasks, "nextPageToken": "", "pageSize": 100, "totalSize": count}),
+                &json!({"tasks": tasks, "nextPageToken": next, "pageSize": size, "totalSize": count}),
             )
         }
         "CancelTask" | "tasks/cancel" => match at {
