@@ -1,5 +1,5 @@
-//! The bare echo server: the least a server can do with a registry job or a relay message, which is
-//! to parse it and answer.
+//! The bare echo server: the least a server can do with a registry job, a relay message or a
+//! SendMessage of A2A, which is to parse it and answer.
 //!
 //! It parses the same body as the hub into a type and answers with a body of the same shape and
 //! size, over the same HTTP library, on the same number of threads. It verifies, decides and stores
@@ -30,6 +30,10 @@ use crate::process::ServerProcess;
 
 /// The argument that makes this program an echo server.
 pub const SERVE_ECHO: &str = "serve-echo";
+/// Where it answers a SendMessage of A2A.
+pub const A2A_PATH: &str = "/a2a";
+/// Where it is a worker that costs nothing.
+pub const FREE_WORKER_PATH: &str = "/free/jobs";
 /// Time limit for its start.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// The timestamp of an answer if the job has none.
@@ -82,6 +86,8 @@ impl EchoServer {
         let router = Router::new()
             .route("/jobs", post(finish_job))
             .route("/registry/jobs", post(finish_job))
+            .route(FREE_WORKER_PATH, post(finish_free_job))
+            .route(A2A_PATH, post(complete_task))
             .route("/relay/messages", post(accept_message))
             .with_state(Arc::new(worker));
         runtime.spawn(async move { axum::serve(listener, router).await });
@@ -137,6 +143,8 @@ impl Drop for EchoServer {
 #[expect(dead_code, reason = "parsed because the hub has to parse it too")]
 struct Job {
     job_id: String,
+    /// The worker, if the job is for a certain one.
+    agent_id: Option<String>,
     orchestrator_id: String,
     skill_name: String,
     input_data: Value,
@@ -161,13 +169,21 @@ struct JobResult<'a> {
 }
 
 async fn finish_job(worker: State<Arc<EchoWorker>>, body: Bytes) -> Response {
-    let job: Job = match serde_json::from_slice(&body) {
+    finish(&worker, &body)
+}
+
+async fn finish_free_job(worker: State<Arc<EchoWorker>>, body: Bytes) -> Response {
+    finish(&EchoWorker { cost: 0.0, ..EchoWorker::clone(&worker) }, &body)
+}
+
+fn finish(worker: &EchoWorker, body: &[u8]) -> Response {
+    let job: Job = match serde_json::from_slice(body) {
         Ok(job) => job,
         Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     };
     let outcome = JobResult {
         job_id: &job.job_id,
-        agent_id: &worker.agent_id,
+        agent_id: job.agent_id.as_deref().unwrap_or(&worker.agent_id),
         status: "SUCCESS",
         output_data: &job.input_data,
         execution_cost: worker.cost,
@@ -232,4 +248,80 @@ async fn accept_message(body: Bytes) -> Response {
         }
         Err(error) => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     }
+}
+
+/// A call of A2A, as far as the echo has to parse it.
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "parsed because the hub has to parse it too")]
+struct Call {
+    jsonrpc: String,
+    id: Value,
+    method: String,
+    params: SendParams,
+}
+
+#[derive(Deserialize)]
+struct SendParams {
+    message: UserMessage,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UserMessage {
+    message_id: String,
+    role: String,
+    parts: Vec<Value>,
+}
+
+#[derive(Serialize)]
+struct CallResponse<'a> {
+    jsonrpc: &'a str,
+    id: &'a Value,
+    result: SentTask<'a>,
+}
+
+#[derive(Serialize)]
+struct SentTask<'a> {
+    task: EndedTask<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EndedTask<'a> {
+    id: &'a str,
+    context_id: &'a str,
+    status: EndedStatus<'a>,
+    artifacts: [Artifact<'a>; 1],
+    history: [&'a UserMessage; 1],
+}
+
+#[derive(Serialize)]
+struct EndedStatus<'a> {
+    state: &'a str,
+    timestamp: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Artifact<'a> {
+    artifact_id: &'a str,
+    parts: &'a [Value],
+}
+
+/// `SendMessage` of A2A, without any of the hub's work.
+async fn complete_task(body: Bytes) -> Response {
+    let call: Call = match serde_json::from_slice(&body) {
+        Ok(call) => call,
+        Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
+    };
+    let message = &call.params.message;
+    let task = EndedTask {
+        id: DEFAULT_TRACE,
+        context_id: DEFAULT_TRACE,
+        status: EndedStatus { state: "TASK_STATE_COMPLETED", timestamp: DEFAULT_RELAY_TIME },
+        artifacts: [Artifact { artifact_id: "result", parts: &message.parts }],
+        history: [message],
+    };
+    let result = SentTask { task };
+    Json(CallResponse { jsonrpc: "2.0", id: &call.id, result }).into_response()
 }

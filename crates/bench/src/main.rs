@@ -7,10 +7,11 @@
 //! [`figure`]s with the goals, and [`baseline`] with an earlier run.
 //!
 //! The scenarios are [`jobs`], [`send`] and [`delivery`] for the relay, [`discovery`], [`footprint`]
-//! for start time and memory, [`checkpoint`] and [`growth`]. [`worker`] measures our own agent runtime
+//! for start time and memory, [`a2a`], [`checkpoint`] and [`growth`]. [`worker`] measures our own agent runtime
 //! by one requester's consecutive jobs, without an echo. [`agora`] and [`clara`] are measured next to
 //! bare signature verification instead, and [`cluster`] next to a hub of one node over SQLite.
 
+mod a2a;
 mod agora;
 mod arrivals;
 mod baseline;
@@ -168,6 +169,9 @@ enum Scenario {
     Delivery,
     /// The p99 of a send beside a background checkpoint
     Checkpoint,
+    /// SendMessage of A2A to a free agent, against the echo and against a server of a2a-sdk where that
+    /// is installed
+    A2a,
     /// Signed agora envelopes against bare signature verification, per core
     Agora,
     /// Signed clara messages against bare RSA verification, per core
@@ -246,6 +250,9 @@ fn measure(args: &Args, hubs: Vec<HubBinary>, threads: usize) -> io::Result<Resu
     }
     if includes(Scenario::Discover) {
         results.add(discovery::measure(options, args.scale as usize)?);
+    }
+    if includes(Scenario::A2a) {
+        results.add(a2a::measure(options)?);
     }
     if includes(Scenario::Agora) {
         results.add(agora::measure(options)?);

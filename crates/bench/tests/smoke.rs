@@ -122,6 +122,22 @@ fn deliveries_are_measured_beside_the_peers_that_are_installed() {
 }
 
 #[test]
+fn messages_of_a2a_are_measured_beside_the_sdk_where_it_is_installed() {
+    let report = report(&["a2a"]);
+    let notes: Vec<_> =
+        report["notes"].as_array().unwrap().iter().flat_map(Value::as_str).collect();
+    for connections in [2, 4] {
+        assert!(value(&report, &format!("SendMessage / echo ({connections} connections)")) > 0.0);
+        if notes.is_empty() {
+            let name = format!("SendMessage / a2a-sdk's server ({connections} connections)");
+            assert!(value(&report, &name) > 0.0);
+        } else {
+            assert!(notes[0].starts_with("a2a-sdk is not installed"), "{notes:?}");
+        }
+    }
+}
+
+#[test]
 fn sends_beside_a_checkpoint_are_measured() {
     // In so short a time there may be no checkpoint, so only the sends are checked.
     let report = report(&["checkpoint"]);
