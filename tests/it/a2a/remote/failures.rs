@@ -7,7 +7,7 @@ use super::Remote;
 use super::server::{Dialect, Fault, Puppet};
 use crate::a2a::kit::{Client, HIRE, first_text, hire_message, id, state, text_message};
 use crate::crash::TO_COME_BACK;
-use crate::kit::{TestHub, eventually};
+use crate::kit::{TestHub, eventually, together};
 
 /// A hub, a server with an agent, and a client that pays.
 struct Scene {
@@ -243,28 +243,31 @@ async fn a_request_that_cannot_be_looked_for_fails_the_job_without_blame() {
 
 #[tokio::test]
 async fn an_answer_to_a_question_whose_fate_is_unknown_is_sent_once() {
-    for fault in [Fault::BreakAfter, Fault::BreakBefore] {
-        let scene = Scene::of(Puppet::start().await).await;
-        let own = scene.open("m-1").await;
-        let task = scene.puppet.task().await;
-        scene.puppet.says(&task, "TASK_STATE_INPUT_REQUIRED", "q-1", "Which city?");
-        scene.until(&own, "TASK_STATE_INPUT_REQUIRED").await;
-        scene.puppet.fault(fault.clone());
-        let mut answer = text_message("m-2", "Lugano");
-        answer["taskId"] = own.clone().into();
-        scene.hub.begin(&scene.geo.base, &scene.client.key, answer).await;
-        let id = format!("m-2.{own}-2");
-        let has = |one: &Value| one["messageId"] == id;
-        let arrived = || -> usize {
-            let snapshot = scene.puppet.snapshot(&task);
-            snapshot["history"].as_array().expect("a list").iter().filter(|one| has(one)).count()
-        };
-        eventually(async || arrived() == 1).await;
-        scene.puppet.complete(&task, "done");
-        scene.until(&own, "TASK_STATE_COMPLETED").await;
-        assert_eq!(arrived(), 1, "{fault:?}");
-        assert_eq!(scene.puppet.task_count(), 1);
-    }
+    together([Fault::BreakAfter, Fault::BreakBefore].map(lose_an_answer)).await;
+}
+
+/// Sends an answer during which the connection breaks.
+async fn lose_an_answer(fault: Fault) {
+    let scene = Scene::of(Puppet::start().await).await;
+    let own = scene.open("m-1").await;
+    let task = scene.puppet.task().await;
+    scene.puppet.says(&task, "TASK_STATE_INPUT_REQUIRED", "q-1", "Which city?");
+    scene.until(&own, "TASK_STATE_INPUT_REQUIRED").await;
+    scene.puppet.fault(fault.clone());
+    let mut answer = text_message("m-2", "Lugano");
+    answer["taskId"] = own.clone().into();
+    scene.hub.begin(&scene.geo.base, &scene.client.key, answer).await;
+    let id = format!("m-2.{own}-2");
+    let has = |one: &Value| one["messageId"] == id;
+    let arrived = || -> usize {
+        let snapshot = scene.puppet.snapshot(&task);
+        snapshot["history"].as_array().expect("a list").iter().filter(|one| has(one)).count()
+    };
+    eventually(async || arrived() == 1).await;
+    scene.puppet.complete(&task, "done");
+    scene.until(&own, "TASK_STATE_COMPLETED").await;
+    assert_eq!(arrived(), 1, "{fault:?}");
+    assert_eq!(scene.puppet.task_count(), 1);
 }
 
 #[tokio::test]

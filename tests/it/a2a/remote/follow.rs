@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::server::{Dialect, Puppet};
 use crate::a2a::kit::{HIRE, first_text, hire_message, id, state, text_message};
-use crate::kit::{TestHub, eventually};
+use crate::kit::{TestHub, eventually, together};
 
 /// The states and texts of a client's stream, in order.
 fn told(events: &[crate::relay::kit::Event]) -> Vec<String> {
@@ -187,65 +187,67 @@ async fn a_server_that_has_no_streams_after_all_gets_the_same_message_without_on
 
 #[tokio::test]
 async fn a_hub_that_starts_again_follows_its_tasks_on_and_sends_nothing_twice() {
-    for dialect in Dialect::ALL {
-        for streams in [true, false] {
-            let hub = TestHub::serve(&[]).await;
-            let puppet = Puppet::speaking(dialect).await;
-            let puppet = if streams { puppet } else { puppet.without_streams() };
-            let geo = hub.remote(&puppet, "geo").await;
-            let client = hub.a2a_client("client").await;
-            let mut tasks = Vec::new();
-            for name in ["works", "asks", "ends", "lost"] {
-                let message = text_message(name, name);
-                let own = id(&hub.begin(&geo.base, &client.key, message).await);
-                tasks.push((own, puppet.task().await));
-            }
-            let [works, asks, ends, lost] = &tasks[..] else { panic!("four") };
-            puppet.says(&works.1, "TASK_STATE_WORKING", "w-1", "one");
-            puppet.text(&works.1, "a", "1", false);
-            puppet.says(&asks.1, "TASK_STATE_INPUT_REQUIRED", "q-1", "Which?");
-            hub.until(&client, &geo.base, &asks.0, "TASK_STATE_INPUT_REQUIRED").await;
-            eventually(async || {
-                let task = hub.get_task(&geo.base, &client.key, &works.0).await;
-                task["artifacts"][0]["parts"][0]["text"] == "1"
-            })
-            .await;
-            let hub = hub.restart(Profile::Serve, &[]).await;
-            // What happened while the hub was down or is just starting.
-            puppet.says(&works.1, "TASK_STATE_WORKING", "w-2", "two");
-            puppet.text(&works.1, "a", "2", true);
-            puppet.complete(&ends.1, "done");
-            puppet.forget(&lost.1);
-            hub.until(&client, &geo.base, &ends.0, "TASK_STATE_COMPLETED").await;
-            hub.until(&client, &geo.base, &lost.0, "TASK_STATE_FAILED").await;
-            let mut answer = text_message("answer", "that");
-            answer["taskId"] = asks.0.clone().into();
-            hub.begin(&geo.base, &client.key, answer).await;
-            eventually(async || puppet.message_ids().len() == 5).await;
-            puppet.complete(&asks.1, "that then");
-            hub.until(&client, &geo.base, &asks.0, "TASK_STATE_COMPLETED").await;
-            puppet.status(&works.1, "TASK_STATE_COMPLETED", None);
-            hub.until(&client, &geo.base, &works.0, "TASK_STATE_COMPLETED").await;
-            let mut events = hub.subscribe(&geo.base, &client.key, &works.0, Some("1")).await;
-            // What came together, after the restart, has no order between statuses and parts.
-            let is_part = |text: &String| ["1", "2"].contains(&text.as_str());
-            let (parts, said): (Vec<String>, Vec<String>) =
-                told(&events.rest().await).into_iter().partition(is_part);
-            assert_eq!(parts, ["1", "2"], "{dialect:?} {streams}");
-            let expected = ["WORKING", "WORKING one", "WORKING two", "COMPLETED"];
-            assert_eq!(said, expected, "{dialect:?} {streams}");
-            let ids = puppet.message_ids();
-            let own = |name: &str, task: &str, n: u8| format!("{name}.{task}-{n}");
-            let expected = [
-                own("works", &works.0, 1),
-                own("asks", &asks.0, 1),
-                own("ends", &ends.0, 1),
-                own("lost", &lost.0, 1),
-                own("answer", &asks.0, 2),
-            ];
-            assert_eq!(ids, expected, "{dialect:?} {streams}");
-        }
+    let cases = Dialect::ALL.into_iter().flat_map(|one| [(one, true), (one, false)]);
+    together(cases.map(|(dialect, streams)| start_again(dialect, streams))).await;
+}
+
+/// Starts a hub again whose tasks at one server are in different states.
+async fn start_again(dialect: Dialect, streams: bool) {
+    let hub = TestHub::serve(&[]).await;
+    let puppet = Puppet::speaking(dialect).await;
+    let puppet = if streams { puppet } else { puppet.without_streams() };
+    let geo = hub.remote(&puppet, "geo").await;
+    let client = hub.a2a_client("client").await;
+    let mut tasks = Vec::new();
+    for name in ["works", "asks", "ends", "lost"] {
+        let message = text_message(name, name);
+        let own = id(&hub.begin(&geo.base, &client.key, message).await);
+        tasks.push((own, puppet.task().await));
     }
+    let [works, asks, ends, lost] = &tasks[..] else { panic!("four") };
+    puppet.says(&works.1, "TASK_STATE_WORKING", "w-1", "one");
+    puppet.text(&works.1, "a", "1", false);
+    puppet.says(&asks.1, "TASK_STATE_INPUT_REQUIRED", "q-1", "Which?");
+    hub.until(&client, &geo.base, &asks.0, "TASK_STATE_INPUT_REQUIRED").await;
+    eventually(async || {
+        let task = hub.get_task(&geo.base, &client.key, &works.0).await;
+        task["artifacts"][0]["parts"][0]["text"] == "1"
+    })
+    .await;
+    let hub = hub.restart(Profile::Serve, &[]).await;
+    // What happened while the hub was down or is just starting.
+    puppet.says(&works.1, "TASK_STATE_WORKING", "w-2", "two");
+    puppet.text(&works.1, "a", "2", true);
+    puppet.complete(&ends.1, "done");
+    puppet.forget(&lost.1);
+    hub.until(&client, &geo.base, &ends.0, "TASK_STATE_COMPLETED").await;
+    hub.until(&client, &geo.base, &lost.0, "TASK_STATE_FAILED").await;
+    let mut answer = text_message("answer", "that");
+    answer["taskId"] = asks.0.clone().into();
+    hub.begin(&geo.base, &client.key, answer).await;
+    eventually(async || puppet.message_ids().len() == 5).await;
+    puppet.complete(&asks.1, "that then");
+    hub.until(&client, &geo.base, &asks.0, "TASK_STATE_COMPLETED").await;
+    puppet.status(&works.1, "TASK_STATE_COMPLETED", None);
+    hub.until(&client, &geo.base, &works.0, "TASK_STATE_COMPLETED").await;
+    let mut events = hub.subscribe(&geo.base, &client.key, &works.0, Some("1")).await;
+    // What came together, after the restart, has no order between statuses and parts.
+    let is_part = |text: &String| ["1", "2"].contains(&text.as_str());
+    let (parts, said): (Vec<String>, Vec<String>) =
+        told(&events.rest().await).into_iter().partition(is_part);
+    assert_eq!(parts, ["1", "2"], "{dialect:?} {streams}");
+    let expected = ["WORKING", "WORKING one", "WORKING two", "COMPLETED"];
+    assert_eq!(said, expected, "{dialect:?} {streams}");
+    let ids = puppet.message_ids();
+    let own = |name: &str, task: &str, n: u8| format!("{name}.{task}-{n}");
+    let expected = [
+        own("works", &works.0, 1),
+        own("asks", &asks.0, 1),
+        own("ends", &ends.0, 1),
+        own("lost", &lost.0, 1),
+        own("answer", &asks.0, 2),
+    ];
+    assert_eq!(ids, expected, "{dialect:?} {streams}");
 }
 
 #[tokio::test]
