@@ -116,9 +116,19 @@ async fn a_key_with_another_message_or_method_is_refused() {
     let more = [("idempotency-key", "k")];
     let body = call(1, text_message("m-8", "hi")).to_string();
     scene.hub.request(("POST", &worker.base), &stranger.key, &more, &body).await.expect(200);
-    for (key, field) in [("x".repeat(257), "Idempotency-Key")] {
-        let reply = scene.post(&worker.base, &key, &call(1, text_message("m-1", "hi"))).await;
-        assert_eq!(reply.at("/error/data/1/fieldViolations/0/field"), field);
+    // A key has up to 256 characters.
+    let with_key = |length| call(1, hire_message("m-1", "hi", json!({"key": "☃".repeat(length)})));
+    scene.post(&worker.base, "", &with_key(256)).await.expect(200);
+    let again = scene.post(&worker.base, "", &with_key(256)).await;
+    assert_eq!(again.header("idempotency-replayed"), Some("true"), "{}", again.text);
+    let in_metadata = format!("message.metadata.{HIRE}.key");
+    let long = "x".repeat(257);
+    for (key, body, field) in [
+        (long.as_str(), call(1, text_message("m-1", "hi")), "Idempotency-Key"),
+        ("", with_key(257), in_metadata.as_str()),
+    ] {
+        let reply = scene.post(&worker.base, key, &body).await;
+        assert_eq!(reply.at("/error/data/1/fieldViolations/0/field"), field, "{}", reply.text);
     }
     scene.hub.stop().await;
 }

@@ -104,11 +104,11 @@ impl Repeat {
         digest: Digest,
     ) -> Result<Option<Self>, A2aError> {
         let header = call.headers.get(HEADER).map(|value| value.as_bytes());
-        let Some(key) = header.or(hire.key.as_deref().map(str::as_bytes)) else { return Ok(None) };
-        if key.is_empty() || key.len() > KEY_MAX {
+        if header.is_some_and(|key| key.is_empty() || key.len() > KEY_MAX) {
             let text = "must have 1 to 256 characters";
             return Err(A2aError::invalid_field("Idempotency-Key", text));
         }
+        let Some(key) = header.or(hire.key.as_deref().map(str::as_bytes)) else { return Ok(None) };
         let number = |agent: AgentId| agent.0.to_be_bytes();
         let called = call.agent.map(number).unwrap_or_default();
         let scope = Digest::of(&[b"a2a send", &number(call.client.agent), &called, key]);
