@@ -257,5 +257,15 @@ async fn a_skill_that_nobody_offers_is_refused_in_a_message() {
         let answer = scene.send(hire_message("m", "hi", hire.clone())).await;
         assert_eq!(answer["message"]["metadata"][HIRE]["refused"], code, "{hire}: {answer}");
     }
+    // Nor one whose agents are all away.
+    scene.hub.pass(rialto_core::time::Millis::hours(2));
+    let hire = json!({"skill": "route", "budget": "0.30"});
+    let answer = scene.send(hire_message("m", "hi", hire)).await;
+    let told = &answer["message"]["metadata"][HIRE];
+    assert_eq!(
+        (&told["refused"], &told["retryable"]),
+        (&json!("OFFLINE"), &json!(true)),
+        "{answer}"
+    );
     scene.hub.stop().await;
 }
