@@ -13,7 +13,7 @@ use super::remote::RemoteAgent;
 use super::remote::handover_state::HandoverState;
 use super::remote::outgoing;
 use super::task_log::{self, TaskLog};
-use super::translate::{self, Hire, MESSAGE_SKILL, Moment, TaskMeta, TaskView};
+use super::translate::{self, Hire, MESSAGE_SKILL, TaskMeta, TaskView};
 use super::wire::content::{self, OutputForm};
 use super::wire::message::{Message, Part as MessagePart, Role, write_array};
 use super::wire::params::SendParams;
@@ -172,17 +172,15 @@ impl JobMessages for A2aContext {
         };
         // What a worker of this protocol said to a requester of this protocol was kept as it came.
         let status = original::kept_status(result).unwrap_or_else(status);
-        let artifacts = match TaskMeta::of(job) {
-            Some(meta) => {
-                let log = TaskLog { entries: shown.log.to_vec() };
-                log.replay(job, &meta, Moment::Now).artifacts
-            }
-            None => artifacts,
+        let handover = HandoverState::of(job);
+        let logged = match handover {
+            Some(_) => task_log::worker_artifacts(shown.log, job.epoch),
+            None => Vec::new(),
         };
+        let artifacts = if logged.is_empty() { artifacts } else { logged };
         let artifacts: Vec<String> =
             artifacts.iter().map(|artifact| artifact.write(Version::V1)).collect();
-        let ids = HandoverState::of(job);
-        let (task, context) = ids.map(|ids| (ids.task, ids.context)).unwrap_or_default();
+        let (task, context) = handover.map(|ids| (ids.task, ids.context)).unwrap_or_default();
         let body = ObjectWriter::new()
             .maybe_text("id", task.as_deref())
             .maybe_text("contextId", context.as_deref())

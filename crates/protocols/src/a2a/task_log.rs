@@ -16,7 +16,7 @@ use rialto_engine::run::LogEntry;
 use rialto_engine::{Engine, Failure};
 
 use super::ID;
-use super::original::{ArtifactExtras, OriginalStatus};
+use super::original::{self, ArtifactExtras, OriginalStatus};
 use super::translate::{self, Moment, TaskMeta};
 use super::wire::content;
 use super::wire::message::{Message, Part};
@@ -87,6 +87,24 @@ impl LogReader {
         entries.reverse();
         Ok(Some(entries))
     }
+}
+
+/// The artifacts that a worker with a server of this protocol reported in one assignment, each with
+/// its pieces joined.
+pub fn worker_artifacts(entries: &[LogEntry], epoch: u32) -> Vec<Artifact> {
+    let mut artifacts: Vec<Artifact> = Vec::new();
+    for entry in entries.iter().filter(|entry| entry.epoch == epoch) {
+        let part = entry.content.update().and_then(|update| update.part.as_ref());
+        let Some(part) = part else { continue };
+        let Some(artifact) = original::read_artifact(&part.content) else { continue };
+        let known = artifacts.iter_mut().find(|known| known.artifact_id == artifact.artifact_id);
+        match known {
+            Some(known) if part.append => known.parts.extend(artifact.parts),
+            Some(known) => *known = artifact,
+            None => artifacts.push(artifact),
+        }
+    }
+    artifacts
 }
 
 impl TaskLog {

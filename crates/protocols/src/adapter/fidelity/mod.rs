@@ -45,7 +45,7 @@ pub struct TracedJob<'v> {
     pub end: Option<&'v Notice>,
     /// The worker's newest report before the result.
     pub report: Option<&'v LoggedReport>,
-    /// The whole log, if the requester follows it.
+    /// The whole log, if the requester follows it or the worker is called by its protocol.
     pub log: &'v [LogEntry],
 }
 

@@ -133,10 +133,11 @@ pub async fn trace(context: &HubContext, job: &Job, eyes: Viewer) -> Result<Trac
     })
 }
 
-/// The log, oldest first, if the requester follows it.
+/// The log, oldest first, if one of the parties writes or reads it in its own protocol.
 async fn log(context: &HubContext, job: &Job) -> Result<Vec<LogEntry>, Failure> {
     let mut entries = Vec::new();
-    let mut from = job.progress.newest.filter(|_| job.policy.requester.follows_log);
+    let is_shown = job.policy.requester.follows_log || job.handover.is_some();
+    let mut from = job.progress.newest.filter(|_| is_shown);
     while let Some(notice) = from {
         let page = context.engine.log_of(Some(notice), LOG_PAGE).await?;
         from = page.next.map(NoticeId);

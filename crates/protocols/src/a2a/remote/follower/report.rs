@@ -18,7 +18,7 @@ use crate::a2a::original::{self, ArtifactExtras};
 use crate::a2a::remote::client::RemoteError;
 use crate::a2a::remote::handover_state::Outgoing;
 use crate::a2a::remote::reported::{Missing, text_of};
-use crate::a2a::task_log::TaskLog;
+use crate::a2a::task_log::{self, TaskLog};
 use crate::a2a::wire::content;
 use crate::a2a::wire::message::Message;
 use crate::a2a::wire::task::{
@@ -358,20 +358,7 @@ impl Follower {
     async fn logged_artifacts(&self) -> Step<Vec<Artifact>> {
         let log = TaskLog::load(&self.context.engine, &self.job, 0).await;
         let log = log.map_err(|_| FollowEnd::Interrupted)?;
-        let mut artifacts: Vec<Artifact> = Vec::new();
-        for entry in log.entries.iter().filter(|entry| entry.epoch == self.epoch) {
-            let part = entry.content.update().and_then(|update| update.part.as_ref());
-            let Some(part) = part else { continue };
-            let Some(artifact) = original::read_artifact(&part.content) else { continue };
-            let known =
-                artifacts.iter_mut().find(|known| known.artifact_id == artifact.artifact_id);
-            match known {
-                Some(known) if part.append => known.parts.extend(artifact.parts),
-                Some(known) => *known = artifact,
-                None => artifacts.push(artifact),
-            }
-        }
-        Ok(artifacts)
+        Ok(task_log::worker_artifacts(&log.entries, self.epoch))
     }
 
     /// A message instead of a task, or beside one.
