@@ -317,6 +317,17 @@ mod tests {
                 "{refusal:?}"
             );
             assert!(!error.message.is_empty(), "{refusal:?}");
+            for version in [Version::V1, Version::V03] {
+                let body: Value =
+                    serde_json::from_str(&error.write_rpc("1", version)).expect("JSON");
+                let data = match version {
+                    Version::V1 => &body["error"]["data"][0]["reason"],
+                    Version::V03 => &body["error"]["data"]["reason"],
+                };
+                assert_eq!(data, reason, "{refusal:?}");
+                assert_eq!(body["error"]["message"], error.message.as_str(), "{refusal:?}");
+                assert!(body["error"]["code"].as_i64() < Some(0), "{refusal:?}");
+            }
             let waits = matches!(refusal.retry(), Retry::After(_));
             assert_eq!(error.retry_after_seconds.is_some(), waits, "{refusal:?}");
             let declined = declined(refusal, "sum");
