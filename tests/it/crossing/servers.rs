@@ -6,8 +6,10 @@ use super::failures::OWN_WORDS;
 use super::matrix::order;
 use super::parties::a2a::Hired;
 use super::parties::a2a_server::REFUSAL;
-use super::party::{End, Found, Protocol, Requester, Terms, Ticket, WAITS, Worker};
+use super::party::{End, Found, Protocol, Requester, Terms, Ticket, Worker};
+use super::raw::{items, text};
 use crate::kit::{TestHub, eventually};
+use serde_json::Value;
 
 /// What a server does with a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,6 +35,8 @@ struct Pair {
     hired: Hired,
     requester: Box<dyn Requester>,
     found: Found,
+    /// The worker's ids in the protocols with scores, whose lists leave out agents that are away.
+    names: Names,
 }
 
 impl Pair {
@@ -42,7 +46,8 @@ impl Pair {
         let requester = from.requester(hub, 2 * number + 1).await;
         hub.grant(&requester.owner(), STARTING_CREDITS).await;
         let found = from.find(hub, &hired).await;
-        Self { hired, requester, found }
+        let names = Names::of(hub, &hired).await;
+        Self { hired, requester, found, names }
     }
 
     async fn hire(&self, hub: &TestHub) -> Ticket {
@@ -53,8 +58,7 @@ impl Pair {
     async fn came_to_nothing(&self, hub: &TestHub, judged: Counted) {
         let balances = Balances::with(micros(STARTING_CREDITS));
         assert_eq!(Balances::of(hub, &self.requester.owner()), balances);
-        let names = Names::of(hub, &self.hired).await;
-        assert_eq!(Counted::of(hub, &names).await, judged);
+        assert_eq!(Counted::of(hub, &self.names).await, judged);
         eventually(async || self.hired.waiting(hub).await.is_empty()).await;
     }
 }
@@ -103,16 +107,24 @@ async fn each_end_at_a_server_is_a_failure_or_a_refusal_in_the_requesters_words(
     hub.stop().await;
 }
 
-/// The first request finds out that the server is away.
+/// The end that a requester sees whose request found out that the server is away; `None` if the
+/// request waits.
+fn words_of_away(from: &dyn Protocol) -> Option<&'static str> {
+    match from.id() {
+        "clara" | "a2a" => None,
+        "openclaw" => Some("failed AGENT_UNAVAILABLE"),
+        "agora" => Some(from.words(End::Offline, true)),
+        _ => Some(from.words(End::Failed, true)),
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn work_for_a_server_that_is_away_waits_until_it_is_back() {
+async fn work_for_a_server_that_is_away_waits_or_ends_without_blame() {
     let hub = TestHub::serve(FLAGS).await;
-    let waits = |cell: &Cell| ["a2a", "clara"].contains(&cell.from.id());
-    let cells: Vec<_> = cells(0).into_iter().zip(0..).filter(|(cell, _)| waits(cell)).collect();
-    walk(&hub, cells, async |hub, (cell, number)| {
+    walk(&hub, cells(0).into_iter().zip(0..).collect(), async |hub, (cell, number)| {
         let pair = Pair::meet(hub, cell.from, number).await;
         pair.hired.leave();
-        let ticket = pair.hire(hub).await;
+        let first = pair.hire(hub).await;
         let is_away = async || {
             hub.engine.with_world(|world| {
                 let agent = world.agent_by_alias(rialto_protocols::a2a::ID, pair.hired.native());
@@ -121,28 +133,30 @@ async fn work_for_a_server_that_is_away_waits_until_it_is_back() {
             })
         };
         eventually(is_away).await;
-        let words = cell.from.words(End::Offline, false);
-        let waiting = match pair.requester.hire(hub, &pair.found, &order()).await {
-            Err(refused) => {
-                assert_eq!(refused.words, words, "{}", refused.bytes);
-                1
-            }
-            Ok(second) => {
-                assert_eq!(words, WAITS, "{second:?}");
-                2
+        let waits = match words_of_away(cell.from) {
+            None => first,
+            Some(words) => {
+                let ended = pair.requester.ended(hub, &first).await;
+                assert_eq!(ended.words, words, "{}", ended.bytes);
+                pair.came_to_nothing(hub, Counted::NOTHING).await;
+                // Who asks now is told, or waits.
+                match pair.requester.hire(hub, &pair.found, &order()).await {
+                    Ok(second) => second,
+                    Err(refused) => {
+                        let words = cell.from.words(End::Offline, false);
+                        return assert_eq!(refused.words, words, "{}", refused.bytes);
+                    }
+                }
             }
         };
         pair.hired.come_back(hub).await;
-        eventually(async || pair.hired.waiting(hub).await.len() == waiting).await;
-        for given in pair.hired.waiting(hub).await {
-            pair.hired.deliver(hub, &given).await;
-        }
-        let ended = pair.requester.ended(hub, &ticket).await;
+        let given = received(hub, &pair.hired).await;
+        pair.hired.deliver(hub, &given).await;
+        let ended = pair.requester.ended(hub, &waits).await;
         assert_eq!(ended.words, cell.from.words(End::Done, true), "{}", ended.bytes);
         let price = shown(cell.to.price(), cell.from.price_step());
-        let earned = price * i64::try_from(waiting).expect("small");
-        let owner = pair.hired.owner();
-        eventually(async || Balances::of(hub, &owner) == Balances::with(earned)).await;
+        assert_eq!(Balances::of(hub, &pair.hired.owner()), Balances::with(price));
+        assert_eq!(Counted::of(hub, &pair.names).await, Counted::GOOD);
     })
     .await;
     assert_eq!(total(&hub), 0);
@@ -150,7 +164,40 @@ async fn work_for_a_server_that_is_away_waits_until_it_is_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_that_nobody_can_answer_ends_the_task_at_its_server_too() {
+async fn a_trace_has_the_bytes_that_the_server_got_and_sent() {
+    let hub = TestHub::serve(FLAGS).await;
+    walk(&hub, cells(0).into_iter().zip(0..).collect(), async |hub, (cell, number)| {
+        let pair = Pair::meet(hub, cell.from, number).await;
+        let ticket = pair.hire(hub).await;
+        let given = received(hub, &pair.hired).await;
+        let sent = pair.hired.deliver(hub, &given).await;
+        pair.requester.ended(hub, &ticket).await;
+        let trace = pair.hired.trace(hub, &given.id).await;
+        let hop = |what: &str| {
+            let hops = items(&trace, "/hops");
+            let of_kind = |hop: &&String| text(hop, "/what").as_deref() == Some(what);
+            hops.iter().find(of_kind).cloned().unwrap_or_else(|| panic!("no {what} in {trace}"))
+        };
+        let request = hop("request");
+        assert_eq!((text(&request, "/from"), text(&request, "/to")), pair_of(cell));
+        assert_eq!(text(&request, "/given").as_deref(), Some(given.bytes.as_str()));
+        let task = text(&hop("result"), "/asked").expect("a task");
+        let task: Value = serde_json::from_str(&task).expect("JSON");
+        for (name, value) in &sent.members {
+            assert_eq!(task.pointer(name), Some(value), "{name} in {task}");
+        }
+        assert_eq!(task["id"], given.also[0].as_str());
+    })
+    .await;
+    hub.stop().await;
+}
+
+fn pair_of(cell: Cell) -> (Option<String>, Option<String>) {
+    (Some(cell.from.id().to_owned()), Some(cell.to.id().to_owned()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_the_requester_cannot_answer_ends_the_task_at_the_server_too() {
     let hub = TestHub::serve(FLAGS).await;
     let mute = |cell: &Cell| ["agora", "clara"].contains(&cell.from.id());
     let cells: Vec<_> = cells(0).into_iter().zip(0..).filter(|(cell, _)| mute(cell)).collect();
