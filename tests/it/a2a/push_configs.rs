@@ -1,5 +1,6 @@
 //! Push configurations (R70–R72).
 
+use rialto_hub::config::Profile;
 use serde_json::{Value, json};
 
 use super::kit::{TaskWorker, id, rpc, text_message};
@@ -50,17 +51,29 @@ async fn configurations_are_created_read_listed_and_deleted() {
 async fn an_ended_task_takes_configurations_too_and_gets_nothing() {
     let scene = Scene::set().await;
     let worker = TaskWorker::join(&scene.hub, "echo", "0").await;
-    let (base, key) = (worker.base.as_str(), scene.client.key.as_str());
-    let task = id(&scene.hub.begin(base, key, text_message("m-1", "hi")).await);
+    let base = worker.base.clone();
+    let task = id(&scene.hub.begin(&base, &scene.client.key, text_message("m-1", "hi")).await);
     worker.work(json!({"text": "done"})).await;
+    // After a restart the task is among those that have ended, and is stored a second time.
+    let scene = restarted(scene).await;
     let mut create = scene.config("c-1");
     create["taskId"] = task.as_str().into();
-    let made = scene.call(base, "CreateTaskPushNotificationConfig", create).await;
+    let made = scene.call(&base, "CreateTaskPushNotificationConfig", create).await;
     assert_eq!(made, scene.shown("c-1", &task));
+    let scene = restarted(scene).await;
     let one = json!({"taskId": task, "id": "c-1"});
-    scene.call(base, "DeleteTaskPushNotificationConfig", one).await;
+    assert_eq!(scene.call(&base, "GetTaskPushNotificationConfig", one.clone()).await, made);
+    scene.call(&base, "DeleteTaskPushNotificationConfig", one).await;
+    let scene = restarted(scene).await;
+    let of_task = json!({"taskId": task});
+    let listed = scene.call(&base, "ListTaskPushNotificationConfigs", of_task).await;
+    assert_eq!(listed, json!({"configs": []}));
     assert!(scene.hook.got().is_empty());
     scene.hub.stop().await;
+}
+
+async fn restarted(Scene { hub, client, hook }: Scene) -> Scene {
+    Scene { hub: hub.restart(Profile::Serve, &[]).await, client, hook }
 }
 
 #[tokio::test(flavor = "multi_thread")]

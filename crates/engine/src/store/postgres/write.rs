@@ -132,14 +132,14 @@ fn writes_of(generation: &Generation) -> Result<Vec<Write>, StoreError> {
     append!("lines", changes.history_lines.iter().map(|row| (row.id.0, row)));
     append!("postings", changes.market_records.iter().map(|row| (row.id.0, row)));
     replace!("mailboxes", changes.inboxes.values().map(|row| (row.agent.0, row)));
-    // A finished job never changes again, so it is history too.
+    // A finished job is history. Only its webhooks may still change.
     let is_live = |job: &&Arc<_>| {
         let job: &rialto_core::job::Job = job;
         !job.state.is_final()
     };
     let done = || changes.jobs.values().filter(|job| !is_live(job));
     replace!("jobs", changes.jobs.values().filter(is_live).map(|row| (row.id.0, row)));
-    append!("archive", done().map(|row| (row.id.0, row)));
+    replace!("archive", done().map(|row| (row.id.0, row)));
     replace!("pushes", changes.deliveries.values().flatten().map(|row| (row.notice.0, row)));
     let ended = changes.deliveries.iter().filter(|(_, delivery)| delivery.is_none());
     delete(&mut writes, "DELETE FROM jobs WHERE id = ANY($1)", done().map(|job| job.id.0));

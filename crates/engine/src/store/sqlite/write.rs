@@ -49,10 +49,10 @@ pub fn write_batch(
     write_rows(db, "outcomes", Append, batch.outcomes.iter().map(|row| (row.id.0, row)))?;
     write_rows(db, "lines", Append, batch.history_lines.iter().map(|row| (row.id.0, row)))?;
     write_rows(db, "postings", Append, batch.market_records.iter().map(|row| (row.id.0, row)))?;
-    // A finished job never changes again, so it is history too.
+    // A finished job is history. Only its webhooks may still change.
     let (done, live) = batch.jobs.values().partition::<Vec<_>, _>(|job| job.state.is_final());
     write_rows(db, "jobs", Replace, live.iter().map(|row| (row.id.0, row)))?;
-    write_rows(db, "archive", Append, done.iter().map(|row| (row.id.0, row)))?;
+    write_rows(db, "archive", Replace, done.iter().map(|row| (row.id.0, row)))?;
     delete_rows(db, "jobs", done.iter().map(|row| row.id.0))?;
     let under_way = batch.deliveries.values().flatten();
     write_rows(db, "pushes", Replace, under_way.map(|row| (row.notice.0, row)))?;

@@ -93,6 +93,7 @@ suite! {
     rows::the_body_of_a_kept_answer_is_read_from_its_row_alone,
     rows::keys_that_stopped_working_are_gone,
     moves::a_finished_job_moves_to_the_archive,
+    moves::a_finished_job_may_still_get_and_lose_webhooks,
     moves::a_job_opened_and_finished_in_one_batch_is_only_history,
     moves::pushes_appear_and_vanish,
     moves::the_newest_claim_of_an_id_counts_wherever_it_is_found,

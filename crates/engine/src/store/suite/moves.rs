@@ -8,7 +8,7 @@ use rialto_core::changes::{Changes, Counters, ExpiredRows};
 use rialto_core::command::{Command, DeliveryResult, JobRef};
 use rialto_core::event::HistoryLine;
 use rialto_core::id::*;
-use rialto_core::job::{Requester, State};
+use rialto_core::job::{Job, JobWebhook, Requester, State};
 use rialto_core::notice::{Notice, NoticeKind};
 use rialto_core::time::Timestamp;
 
@@ -47,6 +47,36 @@ pub fn a_finished_job_moves_to_the_archive(place: &mut dyn StoreFixture) {
     assert_eq!(archive(&*store), 1);
     let Some(Row::Job(found)) = store.load(RowKey::Job(job)).unwrap() else { panic!("it exists") };
     assert_eq!(found.state, State::Completed);
+}
+
+pub fn a_finished_job_may_still_get_and_lose_webhooks(place: &mut dyn StoreFixture) {
+    let mut script = ModelHub::default();
+    let mut batch = Changes::default();
+    let mut run = |script: &mut ModelHub, command| {
+        let (answer, changes) = script.run(command);
+        batch.merge(changes);
+        answer
+    };
+    let ada = agent_in(&run(&mut script, Command::Register(Box::new(enrol("ada", "ada", &[])))));
+    let bob = Command::Register(Box::new(enrol("bob", "bob", &[("sum", "1")])));
+    let bob = agent_in(&run(&mut script, bob));
+    let order = Command::OpenJob(Box::new(open(1, ada, "sum", "1", fixtures::START)));
+    let job = job_in(&run(&mut script, order));
+    run(&mut script, report(job, bob, true, "1"));
+    let mut store = place.open();
+    store.commit(&batch, &ExpiredRows::default()).expect("there is space");
+    let webhook = |id: &str| JobWebhook { id: id.into(), url: "u".into(), meta: "{}".into() };
+    // Each time the job is in the archive of the tables already.
+    for webhooks in [vec![webhook("a")], vec![webhook("a"), webhook("b")], vec![]] {
+        store = reopen(place, store);
+        let Some(Row::Job(found)) = store.load(RowKey::Job(job)).unwrap() else { panic!("one") };
+        let changed = Job { webhooks: webhooks.clone(), ..(*found).clone() };
+        let changes = Changes { jobs: [(job, Arc::new(changed))].into(), ..Changes::default() };
+        store.commit(&changes, &ExpiredRows::default()).expect("there is space");
+        store = reopen(place, store);
+        let Some(Row::Job(found)) = store.load(RowKey::Job(job)).unwrap() else { panic!("one") };
+        assert_eq!(found.webhooks, webhooks);
+    }
 }
 
 pub fn a_job_opened_and_finished_in_one_batch_is_only_history(place: &mut dyn StoreFixture) {
