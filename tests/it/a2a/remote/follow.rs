@@ -282,6 +282,23 @@ async fn a_task_that_passes_its_deadline_is_canceled_at_its_worker_once() {
     assert_eq!(puppet.calls("CancelTask").len(), 1, "it was told once");
 }
 
+#[tokio::test]
+async fn an_agent_that_leaves_is_told_that_its_tasks_are_not_wanted() {
+    let hub = TestHub::serve(&[]).await;
+    let puppet = Puppet::start().await;
+    let geo = hub.paid_remote(&puppet, "geo", "0.25").await;
+    let client = hub.rich_client("client").await;
+    let message = hire_message("m-1", "go", json!({"budget": "0.25"}));
+    let own = id(&hub.begin(&geo.base, &client.key, message).await);
+    let task = puppet.task().await;
+    puppet.status(&task, "TASK_STATE_WORKING", None);
+    hub.until(&client, &geo.base, &own, "TASK_STATE_WORKING").await;
+    hub.call("DELETE", &geo.base, Some(&geo.key), None).await.expect(200);
+    puppet.called("CancelTask", 1).await;
+    assert_eq!(puppet.snapshot(&task)["status"]["state"], "TASK_STATE_CANCELED");
+    assert_eq!(hub.balance("a2a:client").await, ("100.00".to_owned(), "0.00".to_owned()));
+}
+
 /// A time in the hub's future, as a message has it.
 fn deadline_in(hub: &TestHub, span: Millis) -> String {
     rialto_protocols::kit::rfc3339::format_millis(hub.engine.now().plus(span))
