@@ -5,7 +5,7 @@ use super::hub_process::HubProcess;
 use crate::kit::Reply;
 
 /// Routes that read JSON, and whether they need a key.
-const DOORS: [(&str, bool); 9] = [
+const DOORS: [(&str, bool); 12] = [
     ("/registry/register", false),
     ("/registry/discover", false),
     ("/registry/jobs", true),
@@ -15,7 +15,13 @@ const DOORS: [(&str, bool); 9] = [
     ("/openclaw/collaborations", true),
     ("/agora/envelopes", false),
     ("/v1/jobs", true),
+    ("/a2a/agents", false),
+    ("/a2a/message:send", true),
+    (RPC, true),
 ];
+
+/// Refuses what it cannot read with the status 200 and an error, as JSON-RPC does.
+const RPC: &str = "/a2a";
 
 /// Just below the size limit.
 const LARGE: usize = 1_000_000;
@@ -72,7 +78,10 @@ async fn every_bomb_is_refused_at_every_door_and_leaves_nothing_behind() {
     for door in DOORS {
         for (what, bomb) in bombs() {
             let reply = sent(&process, door, &ada.key, bomb).await;
-            let fine = [400, 404, 413, 422].contains(&reply.status);
+            let fine = match door.0 {
+                RPC => reply.at("/error/code").is_i64(),
+                _ => [400, 404, 413, 422].contains(&reply.status),
+            };
             assert!(fine, "{what} at {}: {} {}", door.0, reply.status, reply.text);
         }
         let large = sent(&process, door, &ada.key, " ".repeat(4 << 20)).await;

@@ -61,19 +61,21 @@ async fn registration_spam_is_told_when_to_come_back_at_every_door() {
 
 async fn spam(limit: &str) {
     const A_MINUTE: &str = "20";
+    const DOORS: usize = 5;
     let process = HubProcess::open(&[(limit, A_MINUTE)]);
     let bystander = Bystander::arrive(&process).await;
     let (ada, bob) = (process.join("ada").await, process.join("bob").await);
     let before = process.memory();
     let register = async |n: usize| {
         let now = crate::agora::kit::now();
-        match n % 4 {
+        match n % DOORS {
             0 => {
                 let body = json!({"agent_name": "spam", "owner_id": format!("o{n}"), "skills": []});
                 process.post("/registry/register", None, &body).await
             }
             1 => process.post("/relay/register", None, &json!({"agent_id": format!("s{n}")})).await,
             2 => process.post("/openclaw/identity", None, &identity("spam", now)).await,
+            3 => process.post("/a2a/agents", None, &json!({"name": format!("s{n}")})).await,
             _ => {
                 let mut seed = [3; 32];
                 seed[..8].copy_from_slice(&n.to_be_bytes());
@@ -83,14 +85,14 @@ async fn spam(limit: &str) {
             }
         }
     };
-    let mut refused = [0; 4];
+    let mut refused = [0; DOORS];
     for n in 0..400 {
         let reply = register(n).await;
         match reply.status {
             200 | 201 => {}
             _ => {
                 assert_later(&reply);
-                refused[n % 4] += 1;
+                refused[n % DOORS] += 1;
             }
         }
     }
@@ -106,7 +108,7 @@ async fn spam(limit: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_keys_are_told_when_to_come_back_at_every_door_and_good_ones_go_on() {
     const A_MINUTE: &str = "20";
-    const READS: [&str; 7] = [
+    const READS: [&str; 8] = [
         "/v1/me",
         "/v1/events",
         "/registry/accounts/ada",
@@ -114,6 +116,7 @@ async fn wrong_keys_are_told_when_to_come_back_at_every_door_and_good_ones_go_on
         "/relay/agent/inbox",
         "/openclaw/stream",
         "/agora/messages",
+        "/a2a/tasks",
     ];
     let process = HubProcess::open(&[("limits.wrong_keys_per_minute", A_MINUTE)]);
     let bystander = Bystander::arrive(&process).await;
