@@ -374,6 +374,8 @@ pub struct UpdateCard {
     pub card: String,
     /// Whether others see something else in the card than before.
     pub is_changed: bool,
+    /// Whether the agent's server was reached for it.
+    pub is_reached: bool,
 }
 
 /// How an attempt to deliver a notice ended.

@@ -98,13 +98,24 @@ pub fn record_heartbeat(draft: &mut Draft<'_>, agent: AgentId) {
     record_activity(draft, agent);
 }
 
-/// Any other activity. A queued job may fit an agent that was offline until now.
+/// Any other activity. A queued job may fit an agent that was offline until now. Where a protocol
+/// calls the agent, what the agent sends says nothing of whether it can be called.
 pub fn record_activity(draft: &mut Draft<'_>, agent: AgentId) {
+    let is_called = draft.agent(agent).is_some_and(|agent| agent.is_called_by_protocol());
+    record_seen(draft, agent, !is_called);
+}
+
+/// The agent's protocol has reached its server.
+pub fn record_reached(draft: &mut Draft<'_>, agent: AgentId) {
+    record_seen(draft, agent, true);
+}
+
+fn record_seen(draft: &mut Draft<'_>, agent: AgentId, can_be_reached: bool) {
     let was_there = draft.is_online(agent);
     let now = draft.now;
     let presence = &mut draft.agent_state_mut(agent).presence;
     presence.last_seen = presence.last_seen.max(now);
-    presence.unreachable = false;
+    presence.unreachable &= !can_be_reached;
     if !was_there && draft.is_online(agent) && draft.world.queued_jobs().next().is_some() {
         open::dispatch_ready_queue(draft);
     }

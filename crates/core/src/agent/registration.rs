@@ -23,6 +23,7 @@ const OLD_KEY_TTL: Millis = Millis::minutes(10);
 pub fn register(draft: &mut Draft<'_>, order: Registration) -> Result<Answer, Refusal> {
     let known = draft.world.agent_by_alias(order.home, &order.native_id);
     let returned = known.and_then(|id| draft.agent(id)).is_some_and(|agent| !agent.active);
+    let old_card = known.and_then(|id| draft.full_agent(id)).map(|agent| agent.card.clone());
     let (id, new) = match known {
         Some(id) => (update(draft, &order, id)?, false),
         None => (create(draft, &order)?, true),
@@ -30,6 +31,10 @@ pub fn register(draft: &mut Draft<'_>, order: Registration) -> Result<Answer, Re
     // An agent that registers as unavailable must not be assigned work before its status is known.
     match order.status {
         Some(told) => status::update_status(draft, id, told)?,
+        // The protocol of an agent that it calls has fetched the card.
+        None if old_card.is_some_and(|card| card != order.card) => {
+            presence::record_reached(draft, id)
+        }
         None => presence::record_activity(draft, id),
     }
     if let Some(hash) = order.key.filter(|_| new || order.rotate_key) {
@@ -324,7 +329,7 @@ fn answer(draft: &Draft<'_>, id: AgentId, new: bool, returned: bool) -> Answer {
 
 /// Replaces what the agent's protocol keeps of it, if nothing else changed that since it was read.
 pub fn update_card(draft: &mut Draft<'_>, order: UpdateCard) -> Result<Answer, Refusal> {
-    let UpdateCard { agent: id, known, name, skills, card, is_changed } = order;
+    let UpdateCard { agent: id, known, name, skills, card, is_changed, is_reached } = order;
     let old = draft.agent(id).filter(|agent| agent.active).cloned().ok_or(Refusal::NoSuchAgent)?;
     if Digest::of(&[old.card.as_bytes()]) != known {
         return Err(Refusal::SameIdOtherContent);
@@ -337,6 +342,9 @@ pub fn update_card(draft: &mut Draft<'_>, order: UpdateCard) -> Result<Answer, R
     draft.put_agent(agent);
     if is_changed {
         draft.add_event(Event::AgentUpdated { agent: id });
+    }
+    if is_reached {
+        presence::record_reached(draft, id);
     }
     if offers_else {
         open::dispatch_queue(draft);

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{grace_period, progress, work};
+use crate::agent::presence;
 use crate::alias::{ClaimTarget, Protocol};
 use crate::answer::Answer;
 use crate::command::{HandoverStage, RecordHandover, ReportOriginal};
@@ -72,7 +73,14 @@ pub fn record(draft: &mut Draft<'_>, order: RecordHandover) -> Result<Answer, Re
     {
         draft.add_claim(name, ClaimTarget::Job(job.id));
     }
-    Ok(work::put(draft, job))
+    let answer = work::put(draft, job);
+    let state = draft.agent_state(order.by);
+    if order.stage != HandoverStage::Sending
+        && state.is_some_and(|state| state.presence.unreachable)
+    {
+        presence::record_reached(draft, order.by);
+    }
+    Ok(answer)
 }
 
 /// A report of the worker, kept in its own words as well.

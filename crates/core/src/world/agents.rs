@@ -132,12 +132,15 @@ impl World {
     /// Records an activity that is not worth a write of its own.
     pub fn record_activity(&mut self, id: AgentId, now: Timestamp) {
         let Some(agent_state) = self.agents.state(id) else { return };
-        if agent_state.presence.last_seen >= now && !agent_state.presence.unreachable {
+        let is_called = self.agents.row(id).is_some_and(|agent| agent.is_called_by_protocol());
+        let unreachable = agent_state.presence.unreachable && is_called;
+        if agent_state.presence.last_seen >= now && agent_state.presence.unreachable == unreachable
+        {
             return;
         }
         let mut agent_state = AgentState::clone(agent_state);
         agent_state.presence.last_seen = agent_state.presence.last_seen.max(now);
-        agent_state.presence.unreachable = false;
+        agent_state.presence.unreachable = unreachable;
         self.set_agent_state(Arc::new(agent_state));
     }
 

@@ -31,6 +31,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
+use rialto_core::agent::presence::Presence;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
@@ -300,9 +301,16 @@ impl Engine {
     pub fn record_seen(&self, agent: AgentId) {
         let now = self.now();
         let (on_probation, known) = self.with_world(|world| {
-            let on_probation = world.agent(agent).is_some_and(|agent| agent.probation.is_some());
+            let row = world.agent(agent);
+            let on_probation = row.is_some_and(|agent| agent.probation.is_some());
+            let is_called = row.is_some_and(|agent| agent.is_called_by_protocol());
             let presence = world.agent_state(agent).map(|agent_state| agent_state.presence);
-            let present = presence.filter(|one| !one.unreachable && world.is_online(agent, now));
+            // What an agent that its protocol calls sends does not bring it back.
+            let is_known = |one: &Presence| match one.unreachable {
+                true => is_called,
+                false => world.is_online(agent, now),
+            };
+            let present = presence.filter(is_known);
             (on_probation, present.map(|presence| presence.last_seen))
         });
         // The first time an agent is seen needs a write, because the end of its probation must be

@@ -166,6 +166,17 @@ async fn a_server_that_cannot_be_reached_gets_the_task_when_it_is_there() {
     let message = hire_message("m-1", "go", json!({"budget": "0.25"}));
     let own = id(&hub.begin(&geo.base, &client.key, message).await);
     hub.until(&client, &geo.base, &own, "TASK_STATE_SUBMITTED").await;
+    let is_away = |world: &rialto_core::world::World| {
+        let agent = world.agent_by_alias(rialto_protocols::a2a::ID, "geo").expect("known");
+        world.agent_state(agent).is_some_and(|state| state.presence.unreachable)
+    };
+    eventually(async || hub.engine.with_world(is_away)).await;
+    // Neither its own calls nor a fetch of its card that fails bring it back.
+    hub.refresh("geo", &geo.key).await.expect(400);
+    hub.get("/v1/me", Some(&geo.key)).await.expect(200);
+    let client_only = json!({"name": "geo"});
+    hub.post("/a2a/agents", Some(&geo.key), &client_only).await.expect(200);
+    assert!(hub.engine.with_world(is_away));
     let puppet = Puppet::again(at).await;
     let task = puppet.task().await;
     puppet.complete(&task, "done");

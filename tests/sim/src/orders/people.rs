@@ -80,6 +80,7 @@ fn update_card(dice: &mut Dice, scene: &TestHub, agent: AgentId) -> Option<Comma
         known: Digest::of(&[known.as_bytes()]),
         name: row.name.clone(),
         is_changed: skills != row.skills,
+        is_reached: dice.chance(50),
         skills,
         card: row.card.clone(),
     })))

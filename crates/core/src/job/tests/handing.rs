@@ -128,7 +128,7 @@ fn the_record_ends_with_the_assignment_and_stays_with_an_ended_job() {
     record(&mut scene, handover(job, worker, HandoverStage::Sending)).unwrap();
     scene.unreachable(job);
     assert_eq!((scene.state(job), &scene.job(job).handover), (State::Queued, &None));
-    scene.run(Command::RecordActivity { agent: worker }).unwrap();
+    reach(&mut scene, worker);
     assert_eq!((scene.state(job), scene.job(job).epoch), (State::Assigned, 2));
     let again = RecordHandover { epoch: 2, ..handover(job, worker, HandoverStage::Working) };
     record(&mut scene, again).unwrap();
@@ -149,6 +149,44 @@ fn a_conversation_leads_to_its_first_job() {
     assert_eq!(targets, [ClaimTarget::Job(first)]);
 }
 
+/// The worker's protocol fetches its card, which is as it was.
+fn reach(scene: &mut TestHub, worker: AgentId) {
+    scene.run(Command::UpdateCard(Box::new(same_card(scene, worker)))).unwrap();
+}
+
+fn same_card(scene: &TestHub, worker: AgentId) -> UpdateCard {
+    let agent = scene.agent(worker).clone();
+    UpdateCard {
+        agent: worker,
+        known: Digest::of(&[agent.card.as_bytes()]),
+        name: agent.name,
+        skills: agent.skills,
+        card: agent.card,
+        is_changed: false,
+        is_reached: true,
+    }
+}
+
+#[test]
+fn an_agent_that_its_protocol_calls_is_back_only_when_it_is_reached() {
+    let (mut scene, client, worker) = pair();
+    let job = ask_for(&mut scene, client, worker, HOME);
+    let other = ask_for(&mut scene, client, worker, HOME);
+    scene.unreachable(job);
+    scene.run(Command::RecordActivity { agent: worker }).unwrap();
+    let now = scene.now.plus(Millis(1));
+    scene.world.record_activity(worker, now);
+    let failed = UpdateCard { is_reached: false, ..same_card(&scene, worker) };
+    scene.run(Command::UpdateCard(Box::new(failed))).unwrap();
+    assert!(!scene.is_online(worker), "its own calls and a failed fetch do not count");
+    assert_eq!(scene.state(job), State::Queued);
+    record(&mut scene, handover(other, worker, HandoverStage::Sending)).unwrap();
+    assert!(!scene.is_online(worker), "nothing was answered yet");
+    record(&mut scene, handover(other, worker, HandoverStage::Received)).unwrap();
+    assert!(scene.is_online(worker));
+    assert_eq!(scene.state(job), State::Assigned);
+}
+
 #[test]
 fn a_job_for_a_named_agent_waits_until_its_protocol_reaches_it_again() {
     let (mut scene, client, worker) = pair();
@@ -160,7 +198,7 @@ fn a_job_for_a_named_agent_waits_until_its_protocol_reaches_it_again() {
     assert_eq!(scene.balance_text("rich").1, "1.00", "both are held for");
     scene.register_worker("bystander", "other", &[("sum", "0.10")]);
     assert_eq!(scene.state(job), State::Queued, "another agent does not take it");
-    scene.run(Command::RecordActivity { agent: worker }).unwrap();
+    reach(&mut scene, worker);
     assert_eq!([scene.state(job), scene.state(other)], [State::Assigned; 2]);
 }
 
@@ -306,6 +344,7 @@ fn a_card_is_replaced_only_if_it_is_the_one_that_was_read() {
         skills: vec![skill("sum", price)],
         card: r#"{"n":1}"#.to_owned(),
         is_changed: true,
+        is_reached: false,
     };
     let run = |scene: &mut TestHub, order: UpdateCard| {
         scene.run(Command::UpdateCard(Box::new(order))).map(agent_in)

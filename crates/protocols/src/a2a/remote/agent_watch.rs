@@ -299,8 +299,6 @@ impl AgentWatch {
     async fn probe(&mut self) {
         if refresh::refresh(&self.context, self.agent).await.is_ok() {
             self.refresh_at = Instant::now() + interval(&self.context);
-            let order = Command::RecordActivity { agent: self.agent };
-            let _ = self.context.engine.run(order).await;
         }
     }
 }

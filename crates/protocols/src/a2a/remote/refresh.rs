@@ -102,6 +102,7 @@ async fn try_refresh(context: &A2aContext, id: AgentId) -> Result<Refreshed, Ref
                 skills: content.skills,
                 card: content.card,
                 is_changed,
+                is_reached: true,
             };
             let agent = update(context, order).await?;
             Ok(Refreshed { agent, remote, is_changed })
@@ -117,6 +118,7 @@ async fn try_refresh(context: &A2aContext, id: AgentId) -> Result<Refreshed, Ref
                 skills: agent.skills.clone(),
                 card: card_with(&agent, &remote),
                 is_changed: false,
+                is_reached: false,
             };
             update(context, order).await?;
             Err(RefreshError::Unusable(text))
