@@ -174,7 +174,10 @@ impl JobMessages for A2aContext {
         let status = original::kept_status(result).unwrap_or_else(status);
         let handover = HandoverState::of(job);
         let logged = match handover {
-            Some(_) => task_log::worker_artifacts(shown.log, job.epoch),
+            Some(_) => {
+                let extend = |all: &mut Vec<_>, more| all.extend::<Vec<_>>(more);
+                task_log::worker_artifacts(shown.log, job.epoch, extend)
+            }
             None => Vec::new(),
         };
         let artifacts = if logged.is_empty() { artifacts } else { logged };

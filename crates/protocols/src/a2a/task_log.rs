@@ -89,9 +89,13 @@ impl LogReader {
     }
 }
 
-/// The artifacts that a worker with a server of this protocol reported in one assignment, each with
-/// its pieces joined.
-pub fn worker_artifacts(entries: &[LogEntry], epoch: u32) -> Vec<Artifact> {
+/// The artifacts that a worker with a server of this protocol reported in one assignment. `join`
+/// adds a piece to the parts before it.
+pub fn worker_artifacts(
+    entries: &[LogEntry],
+    epoch: u32,
+    join: impl Fn(&mut Vec<Part>, Vec<Part>),
+) -> Vec<Artifact> {
     let mut artifacts: Vec<Artifact> = Vec::new();
     for entry in entries.iter().filter(|entry| entry.epoch == epoch) {
         let part = entry.content.update().and_then(|update| update.part.as_ref());
@@ -99,7 +103,7 @@ pub fn worker_artifacts(entries: &[LogEntry], epoch: u32) -> Vec<Artifact> {
         let Some(artifact) = original::read_artifact(&part.content) else { continue };
         let known = artifacts.iter_mut().find(|known| known.artifact_id == artifact.artifact_id);
         match known {
-            Some(known) if part.append => known.parts.extend(artifact.parts),
+            Some(known) if part.append => join(&mut known.parts, artifact.parts),
             Some(known) => *known = artifact,
             None => artifacts.push(artifact),
         }

@@ -388,6 +388,17 @@ fn a_message_is_an_input_and_an_output_is_artifacts() {
     let broken = r#"{"artifacts":[{"artifactId":"a"}]}"#;
     assert_eq!(content::form_of_output(broken), result(Part::data(broken)));
     assert_eq!(content::output_of_artifacts(&[artifact], None), r#"{"text":"x"}"#);
+    // A chunk continues the text before it; its own texts are lines.
+    let mut parts = vec![Part::text("Take ")];
+    content::add_chunk(&mut parts, vec![Part::text("the A2"), Part::text("and stop")]);
+    content::add_chunk(&mut parts, vec![Part::text(".")]);
+    let artifact = Artifact::new("a", parts);
+    let text = r#"{"text":"Take the A2\nand stop."}"#;
+    assert_eq!(content::output_of_artifacts(&[artifact], None), text);
+    let mut parts = vec![data("1")];
+    content::add_chunk(&mut parts, vec![Part::text("a")]);
+    content::add_chunk(&mut parts, vec![data("2"), Part::text("b")]);
+    assert_eq!(parts, [data("1"), Part::text("a"), data("2"), Part::text("b")]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Jobs at a server that the test controls: sent once, followed without loss, and reported as they
 //! are.
 
+use rialto_core::job::Job;
 use serde_json::{Value, json};
 
 use super::server::{Fault, Puppet};
@@ -22,12 +23,7 @@ async fn a_job_is_one_message_with_what_was_agreed() {
     let geo = hub.paid_remote(&puppet, "geo-route-planner", "0.25").await;
     let by = hub.orchestrator("acme").await;
     hub.grant("acme", "10.00").await;
-    let alias = hub.engine.with_world(|world| {
-        let agent = world.agent_by_alias(rialto_protocols::a2a::ID, &geo.name).expect("known");
-        let registry = rialto_core::alias::Protocol::new("registry");
-        world.alias_of(agent, registry).expect("an alias").to_owned()
-    });
-    let path = format!("/registry/agents/{alias}/jobs");
+    let path = registry_path(&hub, &geo.name);
     let body = json!({"job_id": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "orchestrator_id": by.id,
         "skill_name": "route", "input_data": {"text": "to Lugano"}, "budget": 0.3});
     let (reply, ()) = tokio::join!(hub.post(&path, Some(&by.key), &body), async {
@@ -60,6 +56,48 @@ async fn a_job_is_one_message_with_what_was_agreed() {
     assert_eq!(body, expected);
     assert_eq!(hub.balance("acme").await, ("9.75".to_owned(), "0.00".to_owned()));
     assert_eq!(hub.balance("a2a:geo-route-planner").await.0, "0.25");
+}
+
+/// Where an agent of this protocol is hired in the registry's.
+fn registry_path(hub: &TestHub, name: &str) -> String {
+    let alias = hub.engine.with_world(|world| {
+        let agent = world.agent_by_alias(rialto_protocols::a2a::ID, name).expect("known");
+        let registry = rialto_core::alias::Protocol::new("registry");
+        world.alias_of(agent, registry).expect("an alias").to_owned()
+    });
+    format!("/registry/agents/{alias}/jobs")
+}
+
+#[tokio::test]
+async fn text_that_comes_in_chunks_is_one_text_for_requesters_of_other_protocols() {
+    let hub = TestHub::serve(&[]).await;
+    let puppet = Puppet::start().await;
+    let geo = hub.remote(&puppet, "geo").await;
+    let by = hub.orchestrator("acme").await;
+    let body = json!({"job_id": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "orchestrator_id": by.id,
+        "skill_name": "route", "input_data": {"text": "to Lugano"}, "budget": 0});
+    let path = registry_path(&hub, &geo.name);
+    let (reply, ()) = tokio::join!(hub.post(&path, Some(&by.key), &body), async {
+        let task = puppet.task().await;
+        puppet.text(&task, "a", "Take ", false);
+        puppet.text(&task, "a", "the ", true);
+        let lines = json!({"artifactId": "a", "parts": [{"text": "A2"}, {"text": "and st"}]});
+        puppet.artifact(&task, lines, true);
+        let reports = || {
+            let count = |job: &std::sync::Arc<Job>| job.progress.worker_reports();
+            hub.engine.with_world(|world| world.live_jobs().next().map_or(0, count))
+        };
+        eventually(async || reports() == 3).await;
+        // These are only in a snapshot of the task.
+        puppet.cut(&task);
+        puppet.text(&task, "a", "op", true);
+        puppet.text(&task, "a", ".", true);
+        puppet.text(&task, "b", "That is all", false);
+        puppet.status(&task, "TASK_STATE_COMPLETED", None);
+    });
+    let reply = reply.expect(200);
+    let text = "Take the A2\nand stop.\nThat is all";
+    assert_eq!(reply.at("/output_data"), json!({ "text": text }));
 }
 
 /// The digits of a registry agent's name in A2A.

@@ -133,6 +133,19 @@ pub fn is_last_chunk(content: &str) -> bool {
     last.is_some_and(|last| *last.value() == JsonValue::Bool(true))
 }
 
+/// Adds a chunk to an artifact that is read as a whole. Text continues the text before it; only the
+/// texts of one chunk are apart.
+pub fn add_chunk(known: &mut Vec<Part>, chunk: Vec<Part>) {
+    let mut chunk = chunk.into_iter().peekable();
+    if let Some(Part { content: PartContent::Text(text), .. }) = known.last_mut()
+        && let Some(Part { content: PartContent::Text(more), .. }) = chunk.peek()
+    {
+        text.push_str(more);
+        chunk.next();
+    }
+    known.extend(chunk);
+}
+
 /// The output of a job whose worker made these artifacts, or only a final message: JSON text.
 pub fn output_of_artifacts(artifacts: &[Artifact], final_message: Option<&Message>) -> String {
     let parts: Vec<Part> = artifacts.iter().flat_map(|one| one.parts.clone()).collect();

@@ -130,11 +130,20 @@ impl Follower {
     /// Reports what of an artifact was not reported.
     async fn take_whole_artifact(&mut self, artifact: &Artifact) -> Step {
         let artifact = named(artifact.clone());
-        let extras = ArtifactExtras { last_chunk: false, metadata: None };
+        let extras = ArtifactExtras::default();
         match self.reported.missing(&artifact) {
             Missing::Nothing => Ok(()),
             Missing::Whole => self.report_artifact(artifact, false, &extras).await,
             Missing::Rest(parts) => {
+                // A requester of this protocol gets them at once. For others each is a piece, as it
+                // was when it came, so that texts continue each other.
+                if self.job.request.origin != ID {
+                    for part in parts {
+                        let piece = Artifact { parts: vec![part], ..artifact.clone() };
+                        self.report_artifact(piece, true, &extras).await?;
+                    }
+                    return Ok(());
+                }
                 let rest = Artifact { parts, ..artifact };
                 self.report_artifact(rest, true, &extras).await
             }
@@ -354,11 +363,12 @@ impl Follower {
         Box::pin(self.take_task(task))
     }
 
-    /// The artifacts that the log of the job has of this assignment.
+    /// The artifacts that the log of the job has of this assignment, with the texts of their chunks
+    /// joined.
     async fn logged_artifacts(&self) -> Step<Vec<Artifact>> {
         let log = TaskLog::load(&self.context.engine, &self.job, 0).await;
         let log = log.map_err(|_| FollowEnd::Interrupted)?;
-        Ok(task_log::worker_artifacts(&log.entries, self.epoch))
+        Ok(task_log::worker_artifacts(&log.entries, self.epoch, content::add_chunk))
     }
 
     /// A message instead of a task, or beside one.
