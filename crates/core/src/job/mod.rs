@@ -274,18 +274,18 @@ impl State {
     /// Its name, for error texts.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Open => "Open",
-            Self::Queued => "Queued",
-            Self::Negotiating => "Negotiating",
-            Self::Deferred { .. } => "Deferred",
-            Self::Assigned => "Assigned",
-            Self::Running => "Running",
-            Self::Completed => "Completed",
-            Self::Failed => "Failed",
-            Self::Expired => "Expired",
-            Self::Cancelled => "Cancelled",
-            Self::Withdrawn => "Withdrawn",
-            Self::InputRequired { .. } => "InputRequired",
+            Self::Open => "open",
+            Self::Queued => "queued",
+            Self::Negotiating => "negotiating",
+            Self::Deferred { .. } => "deferred",
+            Self::Assigned => "assigned",
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
+            Self::Withdrawn => "withdrawn",
+            Self::InputRequired { .. } => "waiting for an answer",
         }
     }
 

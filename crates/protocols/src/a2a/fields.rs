@@ -24,7 +24,7 @@ use crate::adapter::fidelity::{
     self, Field, FieldMap, FieldParts, FindJobFuture, JobMessages, MessageView, NeutralRequest,
     Part, TracedJob, read_fields,
 };
-use crate::kit::ijson::{self, Json};
+use crate::kit::ijson::{self, Json, JsonValue};
 use crate::kit::object::ObjectWriter;
 use crate::kit::rfc3339;
 
@@ -120,6 +120,9 @@ const EVENT: FieldParts = &[
     ("/status/timestamp", Part::Time),
     ("/final", Part::Framing),
 ];
+
+/// The methods that ask for work, in 1.0 and 0.3.
+const SENDS: [&str; 4] = ["SendMessage", "SendStreamingMessage", "message/send", "message/stream"];
 
 /// Where a worker of this protocol finds members of other protocols (B11).
 const META: &str = "/message/metadata/meta";
@@ -280,6 +283,11 @@ impl FieldMap for A2aFieldMap {
         _: Timestamp,
     ) -> Result<(MessageView, NeutralRequest), String> {
         let json = ijson::read(bytes).map_err(|bad| bad.to_string())?;
+        if let Some(JsonValue::String(method)) = json.get("method").map(Json::value)
+            && !SENDS.contains(&method.as_ref())
+        {
+            return Err(format!("{method} asks for no work; {} do", SENDS.join(", ")));
+        }
         let params = json.get("params").unwrap_or(&json);
         let read = read_params(params)?;
         let hire = Hire::read(&read.message, read.metadata.as_deref());

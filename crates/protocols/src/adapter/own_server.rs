@@ -8,6 +8,8 @@ use crate::kit::api_doc::Time;
 /// The server of an agent, as its own description names it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct OwnServerView {
+    /// Where the hub fetches the description.
+    pub card_url: String,
     pub interface: InterfaceView,
     #[schemars(with = "SignatureName")]
     pub signature: &'static str,

@@ -47,7 +47,7 @@ fn convert_file(args: &Args) -> CliResult {
     let next = "name a file that contains a request, or pipe it in";
     let request = input::read_input(&args.file, input::read_bytes, next)?;
     let Conversion { source, target, notes } = convert(args.from, args.to, &request, now())
-        .map_err(|why| CliError::plain(format!("not a {} request: {why}", args.from)))?;
+        .map_err(|why| CliError::plain(format!("not a request of {}: {why}", args.from)))?;
     let document = Document {
         from: args.from,
         to: args.to,

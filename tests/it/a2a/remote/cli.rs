@@ -42,6 +42,7 @@ async fn an_agent_is_added_by_its_card_and_its_price_counts_once_the_card_is_pro
         assert!(shown.lines().any(|one| one == line), "{line} is not in\n{shown}");
     }
     assert!(shown.contains("card unsigned, owner proven, fetched 20"), "{shown}");
+    assert!(shown.contains(&format!("card at {url}\n")), "{shown}");
     for (name, expected) in [(Some("geo"), "Geo Route Planner"), (None, "Rialto")] {
         let line: Vec<&str> = ["agent", "card"].into_iter().chain(name).collect();
         let card = cli.json(&line).await;
@@ -54,9 +55,9 @@ async fn an_agent_is_added_by_its_card_and_its_price_counts_once_the_card_is_pro
     // Taken, not readable, and no card.
     cli.run(&start).await.ok();
     let taken = ["agent", "add", "--a2a", &url, "--name", "geo"];
-    cli.run(&taken).await.failed(5, &["this name is taken"]);
+    cli.run(&taken).await.failed(5, &["\"geo\" is taken"]);
     let wrong = ["agent", "add", "--a2a", "http://127.0.0.1:1/card", "--name", "other"];
-    cli.run(&wrong).await.failed(2, &["could not be reached"]);
+    cli.run(&wrong).await.failed(2, &["could not be reached: the connection was refused"]);
     let wrong = ["agent", "add", "--a2a", &url, "--bearer-file", "missing"];
     cli.run(&wrong).await.failed(2, &["cannot read missing"]);
 }

@@ -121,7 +121,7 @@ async fn a_question_waits_for_its_answer_which_reaches_a_polling_worker() {
     assert_eq!(hub.post(&path, &client.key, answer).await.status, 200);
     let early = hub.post(&format!("{job}/ask"), &worker.key, r#"{"text":"x"}"#).await;
     early.is_problem(409, "wrong_state");
-    assert!(early.text.contains("while the job is InputRequired\""), "{}", early.text);
+    assert!(early.text.contains("while the job is waiting for an answer\""), "{}", early.text);
 }
 
 #[tokio::test]

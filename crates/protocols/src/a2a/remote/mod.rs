@@ -262,6 +262,7 @@ impl RemoteAgent {
             text: problem.text.clone(),
         });
         OwnServerView {
+            card_url: self.card_url.clone(),
             interface: InterfaceView { url, binding, version },
             signature: self.signature(),
             proven: self.proven,

@@ -193,14 +193,22 @@ fn table<'a>(agents: impl Iterator<Item = &'a AgentView>, skill: Option<&str>) -
         Column::number("JOBS"),
         Column::text("STATE"),
     ]);
-    for agent in agents {
+    let agents: Vec<&AgentView> = agents.collect();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for agent in &agents {
+        *counts.entry(&agent.name).or_default() += 1;
+    }
+    for agent in &agents {
         let shown = agent.skills.iter().filter(|one| skill.is_none_or(|skill| skill == one.name));
         let skills: Vec<String> =
             shown.map(|skill| format!("{} {}", skill.name, skill.price_text())).collect();
         let (id, jobs) = (agent.id.to_string(), agent.jobs_settled.to_string());
-        let AgentView { name, protocol, score, .. } = agent;
+        let AgentView { name, names, protocol, score, .. } = *agent;
+        // Several agents may have one display name, but only one has this.
+        let unique = names.get(protocol).filter(|unique| *unique != name && counts[&**name] > 1);
+        let name = unique.map_or_else(|| name.clone(), |unique| format!("{unique} ({name})"));
         let skills = skills.join(", ");
-        table.push_row([&id, name, protocol, &skills, score.get(), &jobs, agent.state()]);
+        table.push_row([&id, &name, protocol, &skills, score.get(), &jobs, agent.state()]);
     }
     table
 }
@@ -300,11 +308,12 @@ fn describe_agent(agent: &AgentView, is_alone: bool) -> Vec<String> {
 
 /// An agent's own server as lines.
 fn describe_server(server: &OwnServer) -> Vec<String> {
-    let OwnServer { interface, signature, proven, fetched_at, problem } = server;
+    let OwnServer { card_url, interface, signature, proven, fetched_at, problem } = server;
     let OwnInterface { url, binding, version } = interface;
     let owner = if *proven { "proven" } else { "not proven" };
     let mut lines = vec![
         format!("server {} {}", escape_line(url), escape_line(&format!("{binding} {version}"))),
+        format!("card at {}", escape_line(card_url)),
         format!("card {signature}, owner {owner}, fetched {}", escape_line(fetched_at)),
     ];
     lines.extend(problem.as_ref().map(|problem| {
@@ -327,6 +336,22 @@ mod tests {
         let agent: AgentView = parse_json(text).expect("an agent");
         let table = table([&agent].into_iter(), None);
         assert_fits(&table, "ID NAME PROTOCOL SKILLS SCORE JOBS STATE");
+    }
+
+    #[test]
+    fn agents_of_one_display_name_are_told_apart() {
+        let agent = |id: u32, name: &str| -> AgentView {
+            let text = format!(
+                r#"{{"id":{id},"name":"{name}","owner":"o","protocol":"a2a","names":{{"a2a":"geo-{id}"}},
+                "score":50.0,"jobs_settled":0,"online":true,"registered_at":"t","skills":[]}}"#
+            );
+            parse_json(&text).expect("an agent")
+        };
+        let agents = [agent(1, "Geo"), agent(2, "Geo"), agent(3, "Alone")];
+        let shown = table(agents.iter(), None).lines(None).join("\n");
+        for name in ["geo-1 (Geo)", "geo-2 (Geo)", " Alone "] {
+            assert!(shown.contains(name), "{name} is not in\n{shown}");
+        }
     }
 
     fn args(max_price: Option<i64>, min_score: Option<i64>, skill: Option<&str>) -> SearchArgs {

@@ -290,6 +290,9 @@ impl JobView {
         let line = if self.is_completed() {
             let paid = self.paid.as_deref().map_or("nothing", RawValue::get);
             format!("done{by}{}, paid {paid}", self.time_taken())
+        } else if let Some(text) = text.filter(|text| text.starts_with("cancelled by ")) {
+            // It names who did.
+            text.to_owned()
         } else {
             let why = text.map(str::to_owned).or_else(|| self.cause.as_deref().map(cause_text));
             let why = why.map(|why| format!(": {why}")).unwrap_or_default();
@@ -357,6 +360,10 @@ mod tests {
         assert_eq!(failed.describe_end(Some("shout")), "failed by shout: it\\nbroke");
         let alone = job(&format!(r#""state":"expired","cause":"timed_out",{ended}"#));
         assert_eq!(alone.describe_end(None), "expired: the deadline passed");
+        let cancelled = job(
+            r#""state":"cancelled","cause":"cancelled","result":{"ok":false,"text":"cancelled by requester","took_ms":0}"#,
+        );
+        assert_eq!(cancelled.describe_end(Some("shout")), "cancelled by requester");
         assert!(alone.has_ended() && !alone.is_completed());
         assert!(!job(r#""state":"open""#).has_ended());
     }

@@ -82,6 +82,7 @@ pub async fn run(options: &HubOptions, args: &Args) -> CliResult {
         Ok(answer) => answer,
         Err(PostError { error, time_is_over }) => {
             let cli_error = post_error(error, id, deadline.as_deref());
+            let cli_error = with_name(cli_error, args.to.as_deref());
             return Err(if time_is_over { with_timeout_hint(cli_error, time) } else { cli_error });
         }
     };
@@ -130,6 +131,18 @@ async fn post(api: &V1, job: &NewJob<'_>, until: Instant) -> Result<Answer<JobVi
         let seconds = pause.as_secs_f32().ceil();
         output::print_stderr(&escape_line(&format!("rialto: {error}; retrying in {seconds} s")));
         sleep(pause).await;
+    }
+}
+
+/// An error about the agent that was named, with its name.
+fn with_name(cli_error: CliError, to: Option<&str>) -> CliError {
+    match to {
+        Some(to) => {
+            let named = format!("agent {}", escape_line(to));
+            let message = cli_error.message.replacen("the agent", &named, 1);
+            CliError { message, ..cli_error }
+        }
+        None => cli_error,
     }
 }
 

@@ -35,6 +35,8 @@ pub struct AgentView {
 /// An agent's own server.
 #[derive(Deserialize)]
 pub struct OwnServer {
+    #[serde(default)]
+    pub card_url: String,
     pub interface: OwnInterface,
     pub signature: String,
     pub proven: bool,
