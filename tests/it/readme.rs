@@ -1,14 +1,17 @@
 //! The README, run as printed: only the address is replaced by that of the test's own hub.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::kit::{Lines, Process, operator_key, output, walk};
+use crate::kit::{Lines, Process, operator_key, output, python_packages, walk_with};
 
 const README: &str = include_str!("../../README.md");
 
 #[test]
 fn the_readme_walk_through_works_as_printed() {
-    assert!(walk(README) >= 6, "the README has its walk-through");
+    let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/it/a2a/sdk/python-1.3");
+    let environment = [("PYTHONPATH", python_packages(&sdk))];
+    assert!(walk_with(README, &environment) >= 6, "the README has its walk-through");
 }
 
 #[test]
@@ -53,7 +56,8 @@ fn the_two_commands_of_the_readme_are_the_documented_ones() {
 
 #[test]
 fn the_first_grant_of_the_readme_works_on_a_fresh_hub() {
-    let line = README.lines().find(|line| line.contains("rialto operator grant")).expect("a line");
+    let creates = |line: &&str| line.contains("rialto operator grant") && line.contains("--create");
+    let line = README.lines().find(creates).expect("a line");
     let data = tempfile::TempDir::new().expect("a directory");
     let key = operator_key();
     let hub = Process::with_env("serve", data.path(), &[], &[("RIALTO_OPERATOR_KEY", &key)]);

@@ -37,5 +37,5 @@ pub use refused::{assert_later, assert_malformed, assert_refused, repaired};
 pub use reply::{API_DOC, Reply};
 pub use snapshot::{Snapshot, counted, newest_event, snapshot};
 pub use together::together;
-pub use walk::walk;
+pub use walk::{walk, walk_with};
 pub use worker::{Behaviour, Got, Worker};

@@ -4,7 +4,7 @@
 //! line of the `json` block that follows one must be in its output.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Process, output};
@@ -19,20 +19,31 @@ struct Block {
 /// of blocks.
 #[track_caller]
 pub fn walk(page: &str) -> usize {
+    walk_with(page, &[])
+}
+
+/// The same with variables that the page's commands need, such as where packages are installed.
+pub fn walk_with(page: &str, environment: &[(&str, PathBuf)]) -> usize {
     let place = tempfile::TempDir::new().expect("a directory");
     let hub = Process::start("dev", &place.path().join("data"), &[]);
     let blocks = blocks(page);
     for folder in ["first", "second"] {
-        run(&hub, place.path(), folder, &blocks);
+        run(&hub, place.path(), (folder, environment), &blocks);
     }
     blocks.len()
 }
 
-fn run(hub: &Process, place: &Path, folder: &str, blocks: &[Block]) {
+fn run(
+    hub: &Process,
+    place: &Path,
+    (folder, environment): (&str, &[(&str, PathBuf)]),
+    blocks: &[Block],
+) {
     let address = hub.url.trim_start_matches("http://");
     let script = script(blocks).replace("127.0.0.1:7425", address);
     let mut shell = shell(place, folder, &script);
-    let ran = output(shell.env("RIALTO_HUB", &hub.url)).expect("bash");
+    shell.env("RIALTO_HUB", &hub.url).envs(environment.iter().cloned());
+    let ran = output(&mut shell).expect("bash");
     let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
     assert!(ran.status.success(), "{printed}\n{}", String::from_utf8_lossy(&ran.stderr));
     for (at, block) in blocks.iter().enumerate() {
