@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::kit::TaskWorker;
+use super::kit::{TaskWorker, text_message};
 use crate::kit::TestHub;
 
 fn names(list: &Value) -> Vec<String> {
@@ -15,12 +15,13 @@ fn name(worker: &TaskWorker<'_>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_catalog_has_an_entry_for_every_agent() {
+async fn the_catalog_has_an_entry_for_every_agent_that_can_be_hired() {
     let hub = TestHub::serve(&[]).await;
     let skills = json!([{"skill_name": "route", "description": "Plans routes", "cost_per_call": 0.25},
         {"skill_name": "sum", "cost_per_call": 0}]);
     let worker = TaskWorker::with_skills(&hub, "Geo Planner", skills).await;
     hub.join("alice@chorus").await;
+    hub.a2a_client("mere-client").await;
     let gone = hub.a2a_client("gone").await;
     hub.call("DELETE", "/a2a/agents/gone", Some(&gone.key), None).await.expect(200);
     let reply = hub.get("/.well-known/ai-catalog.json", None).await.expect(200);
@@ -48,7 +49,7 @@ async fn the_catalog_has_an_entry_for_every_agent() {
     // A registration that changes something has another time.
     hub.pass(rialto_core::time::Millis::seconds(2));
     let update = json!({"agent_id": worker.agent.id, "agent_name": "Geo Planner 2",
-        "owner_id": worker.agent.owner, "skills": []});
+        "owner_id": worker.agent.owner, "skills": [{"skill_name": "sum", "cost_per_call": 0}]});
     hub.post("/registry/register", Some(&worker.agent.key), &update).await.expect(200);
     let reply = hub.get("/.well-known/ai-catalog.json", None).await.expect(200);
     assert!(reply.str("/entries/0/updatedAt").as_str() > updated.as_str().expect("a time"));
@@ -60,7 +61,7 @@ async fn the_catalog_has_an_entry_for_every_agent() {
 async fn a_thousand_agents_are_a_page_and_the_next_one_is_an_entry() {
     let hub = TestHub::serve(&[]).await;
     for number in 0..1_003 {
-        hub.a2a_client(&format!("client-{number}")).await;
+        hub.join(&format!("agent-{number}@chorus")).await;
     }
     let first = hub.get("/.well-known/ai-catalog.json", None).await.expect(200);
     let entries = first.at("/entries");
@@ -75,13 +76,14 @@ async fn a_thousand_agents_are_a_page_and_the_next_one_is_an_entry() {
     let rest = second.at("/entries");
     let rest: Vec<&Value> =
         rest.as_array().expect("entries").iter().map(|one| &one["displayName"]).collect();
-    assert_eq!(rest, ["client-1000", "client-1001", "client-1002"]);
+    assert_eq!(rest, ["agent-1000", "agent-1001", "agent-1002"]);
     hub.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_are_listed_in_pages_and_can_be_narrowed() {
-    let hub = TestHub::serve(&[]).await;
+    let hub = TestHub::open(&[]).await;
+    hub.a2a_client("mere-client").await;
     let route =
         json!([{"skill_name": "route", "description": "Plans routes", "cost_per_call": 0.25}]);
     let one = TaskWorker::with_skills(&hub, "Walker", route.clone()).await;
@@ -89,6 +91,8 @@ async fn agents_are_listed_in_pages_and_can_be_narrowed() {
     let sum = TaskWorker::join(&hub, "sum", "0").await;
     hub.join("alice@chorus").await;
     let alice = hub.a2a_name("relay", "alice@chorus");
+    // Callers without a key are no agent that can be hired.
+    hub.begin(&sum.base, "", text_message("m-1", "hi")).await;
     let list =
         async |query: &str| hub.get(&format!("/a2a/agents{query}"), None).await.expect(200).json();
     let all = [name(&one), name(&two), name(&sum), alice.clone()];
@@ -123,7 +127,9 @@ async fn agents_are_listed_in_pages_and_can_be_narrowed() {
     }
     assert_eq!(seen, all);
     for bad in ["?limit=0", "?limit=201", "?limit=x", "?cursor=x", "?cursor=-1"] {
-        hub.get(&format!("/a2a/agents{bad}"), None).await.expect(400);
+        let reply = hub.get(&format!("/a2a/agents{bad}"), None).await.expect(400);
+        let text = reply.str("/error/message");
+        assert!(text.starts_with("limit must") || text.starts_with("cursor must"), "{text}");
     }
     hub.stop().await;
 }

@@ -256,6 +256,11 @@ async fn a_skill_that_nobody_offers_is_refused_in_a_message() {
     ] {
         let answer = scene.send(hire_message("m", "hi", hire.clone())).await;
         assert_eq!(answer["message"]["metadata"][HIRE]["refused"], code, "{hire}: {answer}");
+        if code == "NO_SUCH_SKILL" {
+            let text =
+                format!("no agent offers \"dance\"; GET {}/a2a/agents lists all", scene.hub.url);
+            assert_eq!(first_text(&answer["message"]), text);
+        }
     }
     // Nor one whose agents are all away.
     scene.hub.pass(rialto_core::time::Millis::hours(2));

@@ -50,6 +50,12 @@ async fn without_a_good_key_everything_but_cards_lists_and_registration_is_401()
                 let reply = hub.request((method, &path), key, &[], "{not json").await.expect(401);
                 assert_eq!(reply.header("www-authenticate"), Some("Bearer"), "{method} {path}");
                 assert!(reply.text.contains("UNAUTHENTICATED"), "{}", reply.text);
+                let why = match key {
+                    "" => "authentication required",
+                    _ => "this key is not known here",
+                };
+                let next = format!("POST {}/a2a/agents", hub.url);
+                assert!(reply.text.contains(why) && reply.text.contains(&next), "{}", reply.text);
             }
         }
     }
@@ -182,9 +188,14 @@ async fn a_name_belongs_to_its_key_for_ever() {
     let reply = hub.post("/a2a/agents", None, &name).await.expect(409);
     assert_eq!(reply.str("/error/details/0/reason"), "CONFLICT");
     assert!(!reply.text.contains(&client.key));
+    assert!(reply.str("/error/message").starts_with("\"mine\" is taken"), "{}", reply.text);
     hub.post("/a2a/agents", Some(&other.key), &name).await.expect(401);
-    hub.call("DELETE", "/a2a/agents/mine", Some(&other.key), None).await.expect(401);
-    hub.call("DELETE", "/a2a/agents/mine", None, None).await.expect(401);
+    for path in ["/a2a/agents/mine", "/a2a/agents/no-such"] {
+        let reply = hub.call("DELETE", path, Some(&other.key), None).await.expect(401);
+        assert_eq!(reply.str("/error/message"), "this is not the key of this agent");
+        let reply = hub.call("DELETE", path, None, None).await.expect(401);
+        assert!(reply.text.contains("authentication required"), "{}", reply.text);
+    }
     assert_eq!(counted(&hub), before);
     let gone = hub.call("DELETE", "/a2a/agents/mine", Some(&client.key), None).await.expect(200);
     assert_eq!(gone.json(), json!({"status": "unregistered", "name": "mine"}));

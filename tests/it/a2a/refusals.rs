@@ -77,6 +77,15 @@ async fn an_agent_says_how_to_do_it_right_in_a_message() {
         assert_eq!(told.get("skill").and_then(Value::as_str), skill, "{told}");
         assert_eq!(told.get("price").and_then(Value::as_str), price, "{told}");
         assert!(told["retryable"].is_boolean(), "{told}");
+        if code == "TOO_FEW_CREDITS" {
+            let text = first_text(&message);
+            assert!(
+                text.starts_with("analyze_text costs 0.10 credits, and you can spend 0;"),
+                "{text}"
+            );
+            let account = hub.get("/v1/me", Some(&client.key)).await.expect(200);
+            assert_eq!(account.at("/account/available"), 0.0);
+        }
     }
     // The skills to choose from are listed.
     let params = json!({"message": text_message("m-0", "hi")});
@@ -189,6 +198,11 @@ async fn a_guest_cannot_pay_whatever_it_offers() {
         let answer = hub.result(&worker.base, "", "SendMessage", params).await;
         let hire = &answer["message"]["metadata"][HIRE];
         assert_eq!(hire["refused"], "GUEST_CANNOT_PAY", "{answer}");
+        let text = first_text(&answer["message"]);
+        assert!(text.starts_with("analyze_text costs 0.10 credits"), "{text}");
+        assert!(
+            text.contains("/a2a/agents {\"name\":\"…\"}, and send it as Authorization: Bearer")
+        );
         assert_eq!(hire["price"], "0.10");
     }
     assert_eq!(hub.balance("a2a:guest").await.1, "0.00");

@@ -34,7 +34,7 @@ impl VerifiedKey {
     /// again. An invalid key is an error even where no key is needed.
     pub fn of(engine: &Engine, parts: &mut Parts) -> Result<Option<Self>, Problem> {
         let caller = Caller::authenticate(engine, parts).map_err(|rejection| match rejection {
-            KeyRejection::Unknown => Problem::unauthorized(),
+            KeyRejection::Missing | KeyRejection::Unknown => Problem::unauthorized(),
             KeyRejection::Suspended => Refusal::Suspended.into(),
         });
         let caller = match caller? {

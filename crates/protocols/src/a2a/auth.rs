@@ -22,29 +22,52 @@ pub const GUEST: &str = "guest";
 
 impl AcceptsKeys for A2aContext {
     fn key_error(&self, rejection: KeyRejection, operation: &OperationInfo) -> Response {
+        let unauthenticated = |text: &str| {
+            let next = format!("POST {}/{ID}/agents {{\"name\":\"…\"}} gives one", self.hub_url);
+            A2aError::new(Reason::Unauthenticated, format!("{text}; {next}"))
+        };
         let error = match rejection {
+            KeyRejection::Missing => {
+                unauthenticated("authentication required: send Authorization: Bearer with a key")
+            }
             KeyRejection::Unknown => {
-                let text = "authentication required: send Authorization: Bearer rk_…";
-                A2aError::new(Reason::Unauthenticated, text)
+                unauthenticated("this key is not known here: send a key of this hub")
             }
             KeyRejection::Suspended => {
                 A2aError::new(Reason::Forbidden, "this agent or its owner is suspended")
             }
         };
-        let mut response = match is_rpc(operation) {
-            true => errors::rpc_error_response(&error, "null", Version::V1),
-            false => http_response(&error),
-        };
-        if error.reason == Reason::Unauthenticated {
-            let scheme = HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
-        }
-        response
+        key_error_response(&error, operation)
     }
 
     fn is_open(&self) -> bool {
         self.state.settings.is_open()
     }
+}
+
+fn key_error_response(error: &A2aError, operation: &OperationInfo) -> Response {
+    let mut response = match is_rpc(operation) {
+        true => errors::rpc_error_response(error, "null", Version::V1),
+        false => http_response(error),
+    };
+    if error.reason == Reason::Unauthenticated {
+        let scheme = HeaderValue::from_static("Bearer");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+    }
+    response
+}
+
+/// The answer to a caller that would need the key of another agent, or of one that does not exist.
+pub fn other_key_response(
+    context: &A2aContext,
+    known: KnownCaller,
+    operation: &OperationInfo,
+) -> Response {
+    if known.0.caller == Caller::Anonymous {
+        return context.key_error(KeyRejection::Missing, operation);
+    }
+    let error = A2aError::new(Reason::Unauthenticated, "this is not the key of this agent");
+    key_error_response(&error, operation)
 }
 
 /// The caller of an operation on tasks.

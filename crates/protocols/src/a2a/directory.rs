@@ -437,7 +437,8 @@ pub struct AgentPage {
 }
 
 /// The agents that match in the order of their registration, after one of them, each as it is
-/// written. The page ends early when it is long.
+/// written. One without skills cannot be hired, and is left out. The page ends early when it is
+/// long.
 pub fn list(
     context: &A2aContext,
     filter: &AgentFilter,
@@ -454,7 +455,9 @@ pub fn list(
             let (agents, next) = read_slice(world, after);
             for agent in agents {
                 let has_all = |one: &Match| one.words == filter.words.0.len();
+                let is_hireable = agent.skills_for_other_protocols().next().is_some();
                 let found = filter.best_match(world, &agent).filter(has_all);
+                let found = found.filter(|_| is_hireable);
                 let item = found.and_then(|one| write(world, &agent, one.skill.as_deref()));
                 if let Some(item) = item {
                     if page.items.len() == limit || !budget.take(item.len()) {

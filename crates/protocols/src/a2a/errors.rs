@@ -4,9 +4,12 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use rialto_core::money::Credits;
 use rialto_core::refusal::{Refusal, Retry};
 use rialto_engine::Failure;
 
+use super::ID;
+use super::translate::price_text;
 use super::wire::Version;
 use super::wire::api_doc::ErrorBody;
 use super::wire::error::{A2aError, Reason};
@@ -25,6 +28,19 @@ pub struct Declined {
     pub violations: Vec<String>,
     /// The skills to choose from: a JSON array.
     pub skills: Option<String>,
+}
+
+/// What was asked for when an agent refuses.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    pub skill: &'a str,
+    /// What it costs, if that is known.
+    pub price: Option<Credits>,
+    /// What the caller can spend.
+    pub spendable: Credits,
+    /// The hub was to choose the agent.
+    pub at_front_desk: bool,
+    pub hub_url: &'a str,
 }
 
 /// What a refusal is in this protocol: the reason of an error, and the code of an agent that does
@@ -90,16 +106,41 @@ fn retry_after_seconds(refusal: &Refusal) -> Option<u64> {
     }
 }
 
-/// A refusal that the agent itself would give, before there is a task; `None` for one of the hub.
-pub fn declined(refusal: &Refusal, skill: &str) -> Option<Declined> {
+/// Whether the agent itself would give a refusal, before there is a task.
+pub fn is_of_agent(refusal: &Refusal) -> bool {
+    reason_and_code(refusal).1.is_some()
+}
+
+/// A refusal that the agent itself would give; `None` for one of the hub. It says what to do next.
+pub fn declined(refusal: &Refusal, asked: &Asked<'_>) -> Option<Declined> {
     let code = reason_and_code(refusal).1?;
+    let Asked { skill, spendable, hub_url, .. } = asked;
+    let costs = || match asked.price {
+        Some(price) => format!("{skill} costs {} credits", price_text(price)),
+        None => format!("{skill} costs credits"),
+    };
     let text = match refusal {
         Refusal::BudgetTooLow { price } => {
-            let price = price.to_text(2);
+            let price = price_text(*price);
             format!(
                 "{skill} costs {price} credits: send it again with metadata \
                  {{\"urn:rialto:a2a:hire:v1\":{{\"budget\":\"{price}\"}}}}"
             )
+        }
+        Refusal::GuestCannotPay => format!(
+            "{}, and callers without a key cannot pay: get one with POST {hub_url}/{ID}/agents \
+             {{\"name\":\"…\"}}, and send it as Authorization: Bearer",
+            costs()
+        ),
+        Refusal::TooFewCredits => format!(
+            "{}, and you can spend {}; GET {hub_url}/v1/me shows your account",
+            costs(),
+            price_text(*spendable)
+        ),
+        Refusal::NoSuchAgent | Refusal::NoSuchSkill | Refusal::SkillNotOffered
+            if asked.at_front_desk =>
+        {
+            format!("no agent offers {skill:?}; GET {hub_url}/{ID}/agents lists all")
         }
         Refusal::NoSuchSkill | Refusal::SkillNotOffered => {
             format!("there is no skill {skill:?} here; the card lists the skills")
@@ -224,7 +265,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use rialto_core::job::State;
-    use rialto_core::money::Credits;
     use rialto_core::refusal::MemoryBudget;
     use serde_json::Value;
 
@@ -298,6 +338,14 @@ mod tests {
         all
     }
 
+    const ASKED: Asked<'_> = Asked {
+        skill: "sum",
+        price: Some(Credits::from_micros(250_000)),
+        spendable: Credits::from_micros(50_000),
+        at_front_desk: false,
+        hub_url: "http://hub",
+    };
+
     /// The name of a refusal as it is stored.
     fn stored_name(refusal: &Refusal) -> String {
         match serde_json::to_value(refusal).unwrap() {
@@ -330,7 +378,7 @@ mod tests {
             }
             let waits = matches!(refusal.retry(), Retry::After(_));
             assert_eq!(error.retry_after_seconds.is_some(), waits, "{refusal:?}");
-            let declined = declined(refusal, "sum");
+            let declined = declined(refusal, &ASKED);
             assert_eq!(declined.as_ref().map_or("", |declined| declined.code), *code);
             if let Some(declined) = declined {
                 assert!(!declined.text.is_empty(), "{refusal:?}");
@@ -369,14 +417,27 @@ mod tests {
     #[test]
     fn what_an_agent_refuses_says_how_to_do_it_right() {
         let price = Credits::from_micros(250_000);
-        let said = |refusal| declined(&refusal, "sum").unwrap().text;
+        let said = |refusal| declined(&refusal, &ASKED).unwrap().text;
         let dear = said(Refusal::BudgetTooLow { price });
         assert!(dear.starts_with("sum costs 0.25 credits: send it again with metadata"), "{dear}");
         assert!(dear.contains(r#"{"urn:rialto:a2a:hire:v1":{"budget":"0.25"}}"#), "{dear}");
         let none = said(Refusal::SkillNotOffered);
         assert!(none.contains("\"sum\"") && none.contains("card"), "{none}");
         let reason = "/n is required; /m must be a number".to_owned();
-        let misfit = declined(&Refusal::InputRejected { reason }, "sum").unwrap();
+        let misfit = declined(&Refusal::InputRejected { reason }, &ASKED).unwrap();
         assert_eq!(misfit.violations, ["/n is required", "/m must be a number"]);
+        assert_eq!(
+            said(Refusal::GuestCannotPay),
+            "sum costs 0.25 credits, and callers without a key cannot pay: get one with POST \
+             http://hub/a2a/agents {\"name\":\"…\"}, and send it as Authorization: Bearer"
+        );
+        assert_eq!(
+            said(Refusal::TooFewCredits),
+            "sum costs 0.25 credits, and you can spend 0.05; GET http://hub/v1/me shows your \
+             account"
+        );
+        let asked = Asked { at_front_desk: true, ..ASKED };
+        let unknown = declined(&Refusal::NoSuchSkill, &asked).unwrap().text;
+        assert_eq!(unknown, "no agent offers \"sum\"; GET http://hub/a2a/agents lists all");
     }
 }

@@ -32,6 +32,8 @@ pub enum Caller {
 /// Why a key is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyRejection {
+    /// The request has no key, but needs one.
+    Missing,
     /// Malformed, unknown and revoked keys get the same answer.
     Unknown,
     /// The key is valid, but the operator suspended its agent or the agent's owner.
@@ -160,7 +162,7 @@ impl OptionalCaller {
     /// The caller, if it has a key or the protocol is open.
     pub fn known(self) -> Result<KnownCaller, KeyRejection> {
         match self.caller {
-            Caller::Anonymous if !self.open => Err(KeyRejection::Unknown),
+            Caller::Anonymous if !self.open => Err(KeyRejection::Missing),
             Caller::FormerAgent(_) => Err(KeyRejection::Unknown),
             _ => Ok(KnownCaller(self)),
         }

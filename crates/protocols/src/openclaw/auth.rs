@@ -32,7 +32,7 @@ impl AcceptsKeys for OpenclawContext {
 /// The error for a key that is rejected, or missing.
 pub fn from_key_rejection(rejection: KeyRejection) -> Failure {
     match rejection {
-        KeyRejection::Unknown => unauthorized(),
+        KeyRejection::Missing | KeyRejection::Unknown => unauthorized(),
         KeyRejection::Suspended => errors::from_refusal(&Refusal::Suspended),
     }
 }

@@ -28,7 +28,7 @@ const MAC_LEN: usize = 16;
 impl AcceptsKeys for RegistryContext {
     fn key_error(&self, rejection: KeyRejection, _: &OperationInfo) -> Response {
         let failure = match rejection {
-            KeyRejection::Unknown => Failure::unauthorized(),
+            KeyRejection::Missing | KeyRejection::Unknown => Failure::unauthorized(),
             KeyRejection::Suspended => {
                 errors::from_refusal(&Refusal::Suspended, RequestKind::Other)
             }

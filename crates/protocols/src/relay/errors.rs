@@ -94,7 +94,7 @@ pub fn unauthorized() -> Failure {
 /// The key was rejected.
 pub fn from_key_rejection(bad: KeyRejection) -> Failure {
     match bad {
-        KeyRejection::Unknown => unauthorized(),
+        KeyRejection::Missing | KeyRejection::Unknown => unauthorized(),
         KeyRejection::Suspended => from_refusal(&Refusal::Suspended),
     }
 }

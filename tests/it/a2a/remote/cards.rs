@@ -22,6 +22,9 @@ async fn a_price_counts_once_the_card_shows_the_owners_token() {
         "interface": {"url": puppet.url, "binding": "JSONRPC", "version": "1.0"},
         "signature": "unsigned", "proven": false,
         "proof": {"uri": "urn:rialto:a2a:owner:v1", "params": {"token": token}},
+        "next": format!("add proof to capabilities.extensions of your card, then POST \
+            {}/a2a/agents/geo-route-planner/refresh with your key; until then your prices are 0 \
+            and you work for free", hub.url),
     });
     assert_eq!(reply.json(), expected);
     let key = reply.str("/api_key");
@@ -126,7 +129,8 @@ async fn a_card_that_cannot_be_used_is_refused_and_says_why() {
         (with("skills", skills.into()), "at most 64 skills"),
         (with("supportedInterfaces", json!([])), "no usable interface"),
         (with("supportedInterfaces", own), "interface at this hub"),
-        (with("supportedInterfaces", private), "an address this hub does not call"),
+        (with("supportedInterfaces", private.clone()), "an address this hub does not call"),
+        (with("supportedInterfaces", private), "the interface http://10.0.0.1/rpc, which"),
         (json!(["no", "card"]), "is not a card"),
     ];
     let body = json!({"card_url": puppet.card_url(), "name": "geo"});
@@ -149,8 +153,9 @@ async fn a_card_that_cannot_be_used_is_refused_and_says_why() {
         assert!(reply.str("/error/message").contains(why), "{why}: {}", reply.text);
     }
     for (url, why) in [
-        ("http://127.0.0.1:1/card".to_owned(), "could not be reached"),
-        (format!("{}/a2a/agents/x/.well-known/agent-card.json", hub.url), "card of this hub"),
+        ("http://127.0.0.1:1/card".to_owned(), "could not be reached: the connection was refused"),
+        (format!("{}/a2a/agents/x/.well-known/agent-card.json", hub.url), "is at this hub"),
+        (format!("{}/livez", hub.url), "is at this hub"),
         ("ftp://geo.example/card".to_owned(), "must begin with https"),
         ("http://10.0.0.1/card".to_owned(), "an address this hub does not call"),
     ] {
@@ -159,6 +164,96 @@ async fn a_card_that_cannot_be_used_is_refused_and_says_why() {
         assert!(reply.str("/error/message").contains(why), "{why}: {}", reply.text);
     }
     assert_eq!(hub.get("/a2a/agents/geo", None).await.status, 404, "nothing is left");
+}
+
+#[tokio::test]
+async fn a_registration_with_a_member_that_does_not_exist_is_refused() {
+    let hub = TestHub::serve(&[]).await;
+    let puppet = Puppet::start().await;
+    let with = |member: &str, value: Value| {
+        let mut body = json!({"card_url": puppet.card_url(), "name": "geo"});
+        body[member] = value;
+        body
+    };
+    let auth = json!({"scheme": "oauth2", "token_url": "http://127.0.0.1/", "client_id": "c",
+        "client_secret": "throw-away", "scopes": "all"});
+    for (body, text) in [
+        (
+            with("price", json!({"route": "1"})),
+            "price is not a member of a registration; did you mean prices?",
+        ),
+        (
+            with("colour", json!("red")),
+            "colour is not a member of a registration; its members are name,",
+        ),
+        (with("auth", auth), "auth.scopes is not a member of auth; did you mean scope?"),
+        (
+            with("prices", json!({"route": -1})),
+            "prices.route must be an amount from 0 to 1000000000",
+        ),
+        (
+            with("prices", json!({"root": "1"})),
+            "prices.root is no skill of the card, which has route",
+        ),
+    ] {
+        let reply = hub.register_card(None, &body).await.expect(400);
+        let message = reply.str("/error/message");
+        assert!(message.contains(text), "{text}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn an_update_keeps_prices_and_credentials_that_it_does_not_name() {
+    let hub = TestHub::open(&[]).await;
+    let puppet = Puppet::start().await;
+    puppet.want("authorization", "Bearer throw-away");
+    let mut body = json!({"card_url": puppet.card_url(), "name": "geo", "prices": {"route": "0.25"},
+        "auth": {"scheme": "bearer", "token": "throw-away"}});
+    let key = hub.register_card(None, &body).await.expect(201).str("/api_key");
+    puppet.change_card(|card| {
+        card["securitySchemes"] = json!({"s": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}});
+        card["securityRequirements"] = json!([{"schemes": {"s": {"list": []}}}]);
+    });
+    let same = json!({"card_url": puppet.card_url(), "name": "geo"});
+    let kept = hub.register_card(Some(&key), &same).await.expect(200);
+    assert_eq!((kept.at("/skills/0/price"), kept.json().get("note")), (json!("0.25"), None));
+    // What is set to nothing is cleared: the card still wants a token.
+    for nothing in [Value::Null, json!({})] {
+        body["auth"] = nothing.clone();
+        let refused = hub.register_card(Some(&key), &body).await.expect(400);
+        let example = r#"send "auth":{"scheme":"bearer","token":"…"}"#;
+        assert!(refused.str("/error/message").contains(example), "{}", refused.text);
+        let clear = json!({"card_url": puppet.card_url(), "name": "geo", "prices": nothing});
+        let free = hub.register_card(Some(&key), &clear).await.expect(200);
+        assert_eq!(free.at("/skills/0/price"), "0");
+        let note = "free of charge, because prices does not name them: route";
+        assert_eq!(free.str("/note"), note);
+        body["auth"] = json!({"scheme": "bearer", "token": "throw-away"});
+        hub.register_card(Some(&key), &body).await.expect(200);
+    }
+    // Credentials never follow to a server at another origin.
+    let other = Puppet::start().await;
+    let moved = json!({"card_url": other.card_url(), "name": "geo"});
+    let refused = hub.register_card(Some(&key), &moved).await.expect(400);
+    assert_eq!(refused.str("/error/details/1/fieldViolations/0/field"), "auth");
+}
+
+#[tokio::test]
+async fn a_card_is_found_at_the_url_of_its_server() {
+    let hub = TestHub::serve(&[]).await;
+    let puppet = Puppet::start().await;
+    let server = puppet.url.trim_end_matches("/rpc");
+    for (at, url) in [server.to_owned(), format!("{server}/?x=1#y")].iter().enumerate() {
+        let body = json!({"card_url": url, "name": format!("geo-{at}")});
+        let reply = hub.register_card(None, &body).await.expect(201);
+        assert_eq!(reply.str("/interface/url"), puppet.url);
+        hub.refresh(&format!("geo-{at}"), &reply.str("/api_key")).await.expect(200);
+    }
+    let missing = json!({"card_url": format!("{server}/elsewhere"), "name": "geo"});
+    let reply = hub.register_card(None, &missing).await.expect(400);
+    let text = reply.str("/error/message");
+    let tried = format!("{server}/elsewhere/.well-known/agent-card.json has no card either");
+    assert!(text.contains("is not a card") && text.contains(&tried), "{text}");
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ use rialto_core::time::{Millis, Timestamp};
 
 pub use dial::{Resolve, ResolveFuture};
 pub use guard::{CheckedUrl, Guard, TargetError, url_is_private};
-pub use response::{HttpResponse, ResponseLimits, SendError, StreamingResponse};
+pub use response::{HttpResponse, REFUSED, ResponseLimits, SendError, StreamingResponse};
 
 use dial::{ClientFactory, ResolveError, SystemResolver};
 use host_limits::{HostLimits, HostPermit, HostRateLimit};

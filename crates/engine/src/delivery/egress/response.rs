@@ -25,6 +25,9 @@ pub struct HttpResponse {
     pub body: Bytes,
 }
 
+/// Why a receiver was not reached that is called, but where no server listens.
+pub const REFUSED: &str = "the connection was refused";
+
 /// Why there is no response. The texts are fixed and contain no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
@@ -70,7 +73,7 @@ fn why_unreachable(error: &reqwest::Error) -> &'static str {
         return "the name could not be resolved";
     }
     match cause::<io::Error>(error).map(io::Error::kind) {
-        Some(io::ErrorKind::ConnectionRefused) => "the connection was refused",
+        Some(io::ErrorKind::ConnectionRefused) => REFUSED,
         Some(io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) => {
             "there is no route to the host"
         }

@@ -6,13 +6,14 @@ use rialto_core::command::Command;
 use rialto_core::id::AgentId;
 
 use super::PathNames;
+use crate::a2a::auth;
 use crate::a2a::directory::{self, AgentFilter, Words};
 use crate::a2a::errors::{self, http_response, json_response};
 use crate::a2a::wire::error::{A2aError, Reason};
 use crate::a2a::wire::message::write_array;
 use crate::a2a::{A2aContext, ID};
 use crate::adapter::RowsRead;
-use crate::adapter::caller::{AcceptsKeys, Caller, KeyRejection, KnownCaller};
+use crate::adapter::caller::{Caller, KnownCaller};
 use crate::adapter::request::MatchedOperation;
 use crate::kit::object::ObjectWriter;
 use crate::kit::query::Query;
@@ -30,7 +31,7 @@ pub async fn remove(
 ) -> Response {
     match try_remove(&context, known, &names).await {
         Ok(response) => response,
-        Err(RemoveError::NotItsKey) => context.key_error(KeyRejection::Unknown, &matched.0),
+        Err(RemoveError::NotItsKey) => auth::other_key_response(&context, known, &matched.0),
         Err(RemoveError::Other(error)) => http_response(&error),
     }
 }
@@ -89,11 +90,10 @@ pub async fn list(State(context): State<A2aContext>, RawQuery(raw): RawQuery) ->
 }
 
 fn try_list(context: &A2aContext, raw: &str) -> Result<Response, A2aError> {
-    let query =
-        Query::read(raw).map_err(|bad| A2aError::invalid_field("query", bad.to_string()))?;
+    let query = Query::read(raw).map_err(|bad| A2aError::malformed("query", &bad))?;
     let text = |name: &str| query.text(name).filter(|text| !text.is_empty()).map(str::to_owned);
     let limit = query.integer("limit", 1..=LIMIT_MAX);
-    let limit = limit.map_err(|bad| A2aError::invalid_field("limit", bad.to_string()))?;
+    let limit = limit.map_err(|bad| A2aError::malformed("limit", &bad))?;
     let limit = usize::try_from(limit.unwrap_or(LIMIT)).unwrap_or_default();
     let after = text("cursor").map_or(Ok(0), |cursor| cursor.parse::<u64>());
     let wrong = |_| A2aError::invalid_field("cursor", "must be a next_cursor of this list");

@@ -32,7 +32,7 @@ pub async fn show(State(context): State<A2aContext>, RawQuery(raw): RawQuery) ->
             None => Ok(0),
             Some(text) => text.parse::<u64>().map_err(|_| wrong()),
         },
-        Err(bad) => Err(A2aError::invalid_field("query", bad.to_string())),
+        Err(bad) => Err(A2aError::malformed("query", &bad)),
     };
     match page {
         Ok(page) => catalog(&context, AgentId(page)),

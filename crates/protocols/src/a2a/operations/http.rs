@@ -45,7 +45,7 @@ impl FromRequest<A2aContext> for HttpCall {
         let ready = async {
             check_version(stated_version(&headers, raw.as_deref()).as_deref(), Version::V1)?;
             let query = Query::read(raw.as_deref().unwrap_or_default())
-                .map_err(|bad| A2aError::invalid_field("query", bad.to_string()))?;
+                .map_err(|bad| A2aError::malformed("query", &bad))?;
             let agent = called_agent(context, &names)?;
             Ok((query, agent, auth::client(context, known).await?))
         };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::response::Response;
+use rialto_config::suggest::nearest_key;
 use rialto_core::agent::{Agent, Liveness};
 use rialto_core::answer::Answer;
 use rialto_core::command::{Actor, Command, Registration};
@@ -19,16 +20,14 @@ use crate::a2a::auth::{self, GUEST};
 use crate::a2a::directory;
 use crate::a2a::errors::{self, http_response, json_response};
 use crate::a2a::remote::card_fetch::{self, FetchedCard, Terms};
-use crate::a2a::remote::credentials::Credentials;
+use crate::a2a::remote::credentials::{Credentials, origin_of};
 use crate::a2a::remote::refresh::{self, RefreshError, Refreshed};
 use crate::a2a::remote::{OWNER, RemoteAgent, agent_content, owner_token};
 use crate::a2a::wire::error::{A2aError, Reason};
 use crate::a2a::wire::reader::{Reader, Violations};
 use crate::a2a::wire::remote_card::SKILLS_MAX;
 use crate::a2a::{A2aContext, ID};
-use crate::adapter::caller::{
-    AcceptsKeys, Caller, KeyRejection, KnownCaller, OptionalCaller, PresentedKey,
-};
+use crate::adapter::caller::{Caller, KnownCaller, OptionalCaller, PresentedKey};
 use crate::adapter::request::BodyBytes;
 use crate::adapter::{NewAgent, make_aliases, naming};
 use crate::kit::ijson::{self, JsonValue};
@@ -42,6 +41,20 @@ const RESERVED: [&str; 6] = ["agents", "tasks", "callbacks", "v1", "hub", GUEST]
 const URL_MAX: usize = 2_048;
 /// Prices have six decimals.
 const PRICE_DECIMALS: usize = 6;
+/// The members of a registration, and those of its `auth`.
+const MEMBERS: [&str; 5] = ["name", "card_url", "prices", "auth", "rotate_key"];
+const AUTH_MEMBERS: [&str; 10] = [
+    "scheme",
+    "token",
+    "username",
+    "password",
+    "name",
+    "value",
+    "token_url",
+    "client_id",
+    "client_secret",
+    "scope",
+];
 
 /// What is registered.
 struct RegistrationBody {
@@ -55,8 +68,17 @@ struct RegistrationBody {
 /// A server of the agent's own.
 struct OwnServer {
     card_url: String,
-    asks: BTreeMap<String, Credits>,
-    credentials: Option<Credentials>,
+    /// `None` leaves the prices as they were.
+    asks: Option<BTreeMap<String, Credits>>,
+    auth: AuthChange,
+}
+
+/// What a registration says of the credentials for the agent's server.
+enum AuthChange {
+    /// Nothing: they stay as they were.
+    Keep,
+    Clear,
+    Set(Credentials),
 }
 
 /// What is wrong with a name; `None` if nothing is.
@@ -86,6 +108,7 @@ impl RegistrationBody {
         let Some(r) = Reader::new(&json, "", &mut wrong) else {
             return Err(A2aError::invalid(wrong));
         };
+        reject_unknown(&r, &MEMBERS, "a registration", &mut wrong);
         let card_url = r.short_text("card_url", URL_MAX, &mut wrong);
         let name = r.text("name", &mut wrong);
         match &name {
@@ -99,9 +122,15 @@ impl RegistrationBody {
             }
             None => {}
         }
-        let asks = read_prices(&r, &mut wrong);
-        let auth = r.object("auth", &mut wrong);
-        let credentials = auth.and_then(|r| Credentials::read(&r, &mut wrong));
+        let asks = r.exact("prices").map(|_| read_prices(&r, &mut wrong));
+        let auth = match (r.exact("auth"), r.object("auth", &mut wrong)) {
+            (None, _) => AuthChange::Keep,
+            (_, Some(auth)) if auth.names().next().is_some() => {
+                reject_unknown(&auth, &AUTH_MEMBERS, "auth", &mut wrong);
+                Credentials::read(&auth, &mut wrong).map_or(AuthChange::Clear, AuthChange::Set)
+            }
+            _ => AuthChange::Clear,
+        };
         if r.get("card_url").is_none() {
             for member in ["prices", "auth"].into_iter().filter(|name| r.get(name).is_some()) {
                 r.reject(member, "is for agents with a card_url", &mut wrong);
@@ -111,8 +140,24 @@ impl RegistrationBody {
         if !wrong.is_empty() {
             return Err(A2aError::invalid(wrong));
         }
-        let server = card_url.map(|card_url| OwnServer { card_url, asks, credentials });
+        let server = card_url.map(|card_url| OwnServer { card_url, asks, auth });
         Ok(Self { name, rotate_key, server })
+    }
+}
+
+/// Refuses members that do not exist, since a misspelt one would have no effect.
+fn reject_unknown(
+    r: &Reader<'_, '_>,
+    known: &[&'static str],
+    object: &str,
+    wrong: &mut Violations,
+) {
+    for name in r.names().filter(|name| !known.contains(name)) {
+        let help = match nearest_key(name, known.iter().copied()) {
+            Some(near) => format!("did you mean {near}?"),
+            None => format!("its members are {}", known.join(", ")),
+        };
+        r.reject(name, format!("is not a member of {object}; {help}"), wrong);
     }
 }
 
@@ -135,7 +180,7 @@ fn read_prices(r: &Reader<'_, '_>, wrong: &mut Violations) -> BTreeMap<String, C
         match price.filter(|price| *price >= Credits::ZERO) {
             Some(price) => drop(asks.insert(name.to_owned(), price)),
             None => {
-                let text = "must be an amount with at most 6 decimals, such as \"0.25\"";
+                let text = "must be an amount from 0 to 1000000000 with at most 6 decimals, such as \"0.25\"";
                 prices.reject(name, text, wrong);
             }
         }
@@ -201,7 +246,7 @@ async fn try_register(
     };
     let ran =
         engine.run_once(order, anyone.idempotency).await.map_err(|failure| match failure {
-            Failure::Refused(Refusal::IdTaken | Refusal::OwnerTaken) => name_is_taken(),
+            Failure::Refused(Refusal::IdTaken | Refusal::OwnerTaken) => name_is_taken(&name),
             other => errors::from_engine(&other),
         })?;
     let Answer::Agent { agent, new, .. } = ran.answer else {
@@ -224,8 +269,9 @@ async fn try_register(
     Ok(json_response(if new { 201 } else { 200 }, body.finish()))
 }
 
-fn name_is_taken() -> A2aError {
-    let text = "this name is taken; send its key to change its agent, or choose another name";
+fn name_is_taken(name: &str) -> A2aError {
+    let text =
+        format!("{name:?} is taken; send its key to change its agent, or choose another name");
     A2aError::new(Reason::Conflict, text)
 }
 
@@ -235,7 +281,7 @@ fn check_name_is_free(context: &A2aContext, name: &str, actor: Actor) -> Result<
         let Some(known) = world.agent_by_alias(ID, name) else { return Ok(()) };
         let owner = |id: AgentId| world.agent(id).map(|agent| agent.owner);
         match actor {
-            Actor::Anonymous => Err(name_is_taken()),
+            Actor::Anonymous => Err(name_is_taken(name)),
             Actor::Agent(by) if by != known && owner(by) != owner(known) => {
                 let text = "this name belongs to another agent";
                 Err(A2aError::new(Reason::Unauthenticated, text))
@@ -264,16 +310,18 @@ async fn fetch_server(
     server: &OwnServer,
     actor: Actor,
 ) -> Result<(String, FetchedCard, RemoteAgent), A2aError> {
-    let OwnServer { card_url, asks, credentials } = server;
-    if let Some(Credentials::OAuth2(client)) = credentials {
+    let OwnServer { card_url, asks, auth } = server;
+    if let AuthChange::Set(Credentials::OAuth2(client)) = auth {
         let checked = context.egress.check_url(&client.token_url);
         checked.map_err(|why| A2aError::invalid_field("auth.token_url", why.to_string()))?;
     }
     let unusable = |why: String| A2aError::invalid_field("card_url", why);
-    let fetched = card_fetch::fetch(context, card_url).await.map_err(unusable)?;
+    let (card_url, fetched) = card_fetch::find(context, card_url).await.map_err(unusable)?;
     let is_known = |id: &&String| fetched.card.skills.iter().any(|skill| skill.id == **id);
-    if let Some(id) = asks.keys().find(|id| !is_known(id)) {
-        return Err(A2aError::invalid_field(&format!("prices.{id}"), "is no skill of the card"));
+    if let Some(id) = asks.iter().flat_map(BTreeMap::keys).find(|id| !is_known(id)) {
+        let ids: Vec<&str> = fetched.card.skills.iter().map(|skill| skill.id.as_str()).collect();
+        let text = format!("is no skill of the card, which has {}", ids.join(", "));
+        return Err(A2aError::invalid_field(&format!("prices.{id}"), text));
     }
     let name = match name {
         Some(name) => name,
@@ -287,8 +335,29 @@ async fn fetch_server(
             name
         }
     };
-    let terms =
-        Terms { name: &name, card_url, asks, credentials: credentials.as_ref(), sealed: None };
+    // What an update does not name stays as it was.
+    let known = context.engine.with_world(|world| directory::find_agent(world, &name));
+    let known = known.and_then(|known| RemoteAgent::of(&known));
+    let asks = match (asks, &known) {
+        (Some(asks), _) => asks.clone(),
+        (None, Some(known)) => known.asks.clone(),
+        (None, None) => BTreeMap::new(),
+    };
+    let sealed = known.and_then(|known| known.auth).filter(|_| matches!(auth, AuthChange::Keep));
+    let kept = sealed.as_ref().and_then(|auth| auth.open(context.engine.hub_secret(), &name));
+    let credentials = match auth {
+        AuthChange::Set(credentials) => Some(credentials),
+        AuthChange::Keep | AuthChange::Clear => kept.as_ref(),
+    };
+    let origin = origin_of(&fetched.interface.url);
+    if let Some(auth) = sealed.as_ref().filter(|auth| origin.as_ref() != Some(&auth.origin)) {
+        let text = format!(
+            "is for {}, and the interface is elsewhere; send auth for it, or null for none",
+            auth.origin
+        );
+        return Err(A2aError::invalid_field("auth", text));
+    }
+    let terms = Terms { name: &name, card_url: &card_url, asks: &asks, credentials, sealed };
     let remote = card_fetch::remote_agent(context, &fetched, terms).map_err(unusable)?;
     Ok((name, fetched, remote))
 }
@@ -305,11 +374,25 @@ fn write_server(
         let params = ObjectWriter::new().text("token", &token).finish();
         ObjectWriter::new().text("uri", OWNER).raw("params", &params).finish()
     });
+    let free = agent.skills.iter().map(|skill| skill.name.as_str());
+    let free: Vec<&str> = free.filter(|skill| !remote.asks.contains_key(*skill)).collect();
+    let note = (!free.is_empty())
+        .then(|| format!("free of charge, because prices does not name them: {}", free.join(", ")));
+    let asks_something = remote.asks.values().any(|price| !price.is_zero());
+    let next = proof.as_ref().filter(|_| asks_something).map(|_| {
+        format!(
+            "add proof to capabilities.extensions of your card, then POST {}/refresh with your \
+             key; until then your prices are 0 and you work for free",
+            directory::agent_url(context, &agent.native_id)
+        )
+    });
     body.raw("skills", &remote.write_skills(&agent.skills))
         .raw("interface", &remote.interface.write())
         .text("signature", remote.signature())
         .flag("proven", remote.proven)
         .maybe_raw("proof", proof.as_deref())
+        .maybe_text("note", note.as_deref())
+        .maybe_text("next", next.as_deref())
 }
 
 /// `POST /a2a/agents/{name}/refresh`: fetches the card again.
@@ -332,7 +415,7 @@ pub async fn refresh(
         None if known.0.is_operator() => {
             http_response(&A2aError::new(Reason::NotFound, "agent not found"))
         }
-        _ => context.key_error(KeyRejection::Unknown, &matched.0),
+        _ => auth::other_key_response(&context, known, &matched.0),
     }
 }
 

@@ -17,7 +17,7 @@ use rialto_engine::Failure;
 
 use super::tasks::StreamView;
 use super::{Answer, Call, SendResult, Sent, push, search, tasks};
-use crate::a2a::errors::{self, Declined};
+use crate::a2a::errors::{self, Asked, Declined};
 use crate::a2a::extensions;
 use crate::a2a::task_stream::StreamStart;
 use crate::a2a::translate::{
@@ -205,7 +205,7 @@ impl Send<'_> {
             {
                 Ok(self.refuse(&Refusal::GuestCannotPay, &skill, price))
             }
-            Err(Failure::Refused(refusal)) if errors::declined(&refusal, &skill).is_some() => {
+            Err(Failure::Refused(refusal)) if errors::is_of_agent(&refusal) => {
                 Ok(self.refuse(&refusal, &skill, price))
             }
             Err(failure) => Err(self.failure(&failure)),
@@ -226,8 +226,8 @@ impl Send<'_> {
         let skills: Vec<&Skill> = agent.skills_for_other_protocols().collect();
         if let Some(wanted) = &self.hire.skill {
             let is_known = agent.skill(wanted).is_some();
-            let none = || errors::declined(&Refusal::SkillNotOffered, wanted);
-            return if is_known { Ok(wanted.clone()) } else { Err(none().unwrap_or_default()) };
+            let none = || self.declined(&Refusal::SkillNotOffered, wanted, None);
+            return if is_known { Ok(wanted.clone()) } else { Err(none()) };
         }
         if let [only] = &skills[..] {
             return Ok(only.name.clone());
@@ -387,12 +387,29 @@ impl Send<'_> {
     }
 
     fn refuse(&self, refusal: &Refusal, skill: &str, price: Option<Credits>) -> Answer {
-        let declined = errors::declined(refusal, skill).unwrap_or_default();
+        let declined = self.declined(refusal, skill, price);
         let price = match refusal {
             Refusal::BudgetTooLow { price } => Some(*price),
             _ => price,
         };
         self.decline(&declined, Some(skill), price)
+    }
+
+    /// A refusal as the agent gives it.
+    fn declined(&self, refusal: &Refusal, skill: &str, price: Option<Credits>) -> Declined {
+        let context = &self.call.context;
+        let spendable = context.engine.with_world(|world| {
+            let agent = world.agent(self.call.client.agent)?;
+            Some(world.owner(agent.owner)?.available)
+        });
+        let asked = Asked {
+            skill,
+            price,
+            spendable: spendable.unwrap_or_default(),
+            at_front_desk: self.call.agent.is_none(),
+            hub_url: &context.hub_url,
+        };
+        errors::declined(refusal, &asked).unwrap_or_default()
     }
 
     /// What the agent says instead of taking the task (R44).

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rialto_core::money::Credits;
-use rialto_engine::delivery::egress::{HttpResponse, SendError};
+use rialto_engine::delivery::egress::{HttpResponse, REFUSED, SendError};
 use url::Url;
 
 use super::credentials::{self, Credentials, origin_of};
@@ -19,6 +19,8 @@ use crate::kit::jws::{self, JwkSet, ProtectedHeader};
 const CARD_BYTES_MAX: usize = 256 << 10;
 const KEYS_BYTES_MAX: usize = 64 << 10;
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+/// Where servers have their cards (R1).
+const CARD_PATH: &str = "/.well-known/agent-card.json";
 /// What the URIs of this hub's own extensions begin with.
 const OWN_EXTENSIONS: &str = "urn:rialto:a2a:";
 /// The most signatures of a card that are tried.
@@ -32,33 +34,88 @@ pub struct FetchedCard {
     pub verified: bool,
 }
 
+/// Why a card cannot be used.
+#[derive(Debug)]
+pub enum FetchError {
+    /// The server is there, but at this URL it has no card.
+    NoCard(String),
+    Unusable(String),
+}
+
+impl FetchError {
+    /// The text, which follows the name of a field.
+    pub fn into_text(self) -> String {
+        match self {
+            Self::NoCard(text) | Self::Unusable(text) => text,
+        }
+    }
+}
+
+impl From<String> for FetchError {
+    fn from(text: String) -> Self {
+        Self::Unusable(text)
+    }
+}
+
+/// Fetches the card of a new agent. Where the URL is that of its server, the card is looked for at
+/// the path that cards have. Returns the URL of the card, too.
+pub async fn find(context: &A2aContext, url: &str) -> Result<(String, FetchedCard), String> {
+    let why = match fetch(context, url).await {
+        Ok(fetched) => return Ok((url.to_owned(), fetched)),
+        Err(FetchError::Unusable(why)) => return Err(why),
+        Err(FetchError::NoCard(why)) => why,
+    };
+    let Some(other) = usual_url(url) else { return Err(why) };
+    match fetch(context, &other).await {
+        Ok(fetched) => Ok((other, fetched)),
+        Err(FetchError::NoCard(_)) => Err(format!("{why}, and {other} has no card either")),
+        Err(FetchError::Unusable(other_why)) => Err(format!("{why}, and {other} {other_why}")),
+    }
+}
+
+/// Where the card of a server usually is; `None` for the URL of a card.
+fn usual_url(url: &str) -> Option<String> {
+    let mut url = Url::parse(url).ok().filter(|url| !url.path().ends_with(".json"))?;
+    let path = format!("{}{CARD_PATH}", url.path().trim_end_matches('/'));
+    url.set_path(&path);
+    url.set_query(None);
+    url.set_fragment(None);
+    Some(url.into())
+}
+
 /// Fetches the card at a URL, or says why it cannot be used.
-pub async fn fetch(context: &A2aContext, url: &str) -> Result<FetchedCard, String> {
+pub async fn fetch(context: &A2aContext, url: &str) -> Result<FetchedCard, FetchError> {
     if is_own(context, url) {
-        return Err("is a card of this hub; its agents are here already".to_owned());
+        let text = "is at this hub, whose agents are here already; give the card of a server \
+                    elsewhere";
+        return Err(text.to_owned().into());
     }
     let headers = vec![
         ("accept".to_owned(), "application/json".to_owned()),
         ("a2a-version".to_owned(), "1.0".to_owned()),
     ];
+    let no_card = |why: String| FetchError::NoCard(format!("is not a card: {why}"));
     let body = get(context, url, headers, CARD_BYTES_MAX).await?;
-    let json = ijson::read(&body).map_err(|bad| format!("is not a card: not valid JSON: {bad}"))?;
-    let card = RemoteCard::read(&json)
-        .map_err(|wrong| format!("is not a card: {}", A2aError::invalid(wrong).message))?;
+    let json = ijson::read(&body).map_err(|bad| no_card(format!("not valid JSON: {bad}")))?;
+    let card =
+        RemoteCard::read(&json).map_err(|wrong| no_card(A2aError::invalid(wrong).message))?;
     let interface = card.usable_interface().cloned().ok_or_else(|| {
         "has no usable interface: the hub speaks JSONRPC and HTTP+JSON of 1.0, and JSONRPC of 0.3"
             .to_owned()
     })?;
     if is_own(context, &interface.url) {
-        return Err("has an interface at this hub; its agents are here already".to_owned());
+        return Err("has an interface at this hub; its agents are here already".to_owned().into());
     }
-    context
-        .egress
-        .check_url(&interface.url)
-        .map_err(|why| format!("has an interface whose URL {why}"))?;
+    context.egress.check_url(&interface.url).map_err(|why| {
+        let url = &interface.url;
+        format!(
+            "has the interface {url}, which {why}; write the address under which others reach it \
+             into the card"
+        )
+    })?;
     let verified = verify(context, url, &json, &card.signatures).await?;
     if !verified && context.state.settings.require_signed {
-        return Err("is not signed, and this hub takes only signed cards".to_owned());
+        return Err("is not signed, and this hub takes only signed cards".to_owned().into());
     }
     Ok(FetchedCard { card, interface, verified })
 }
@@ -69,22 +126,26 @@ async fn get(
     url: &str,
     headers: Vec<(String, String)>,
     max_bytes: usize,
-) -> Result<bytes::Bytes, String> {
+) -> Result<bytes::Bytes, FetchError> {
     context.egress.check_url(url).map_err(|why| why.to_string())?;
     if context.egress.try_acquire_call(url, context.engine.now()).is_err() {
-        return Err("is at a host that got too many calls this minute; try again later".to_owned());
+        let text = "is at a host that got too many calls this minute; try again later";
+        return Err(text.to_owned().into());
     }
-    match context.egress.get(url, headers, max_bytes, FETCH_TIMEOUT).await {
-        Ok(HttpResponse { status: 200, body }) => Ok(body),
-        Ok(HttpResponse { status, .. }) => Err(format!("answered HTTP {status}")),
-        Err(SendError::Blocked(_) | SendError::Unreachable(_)) => {
-            Err("could not be reached".to_owned())
+    let why = match context.egress.get(url, headers, max_bytes, FETCH_TIMEOUT).await {
+        Ok(HttpResponse { status: 200, body }) => return Ok(body),
+        Ok(HttpResponse { status: status @ (404 | 405), .. }) => {
+            return Err(FetchError::NoCard(format!("answered HTTP {status}")));
         }
-        Err(SendError::TimedOut) => {
-            Err(format!("did not answer within {} s", FETCH_TIMEOUT.as_secs()))
+        Ok(HttpResponse { status, .. }) => format!("answered HTTP {status}"),
+        Err(SendError::Unreachable(why)) if why == REFUSED => {
+            format!("could not be reached: {REFUSED}")
         }
-        Err(SendError::InvalidResponse(why)) => Err(format!("cannot be read: {why}")),
-    }
+        Err(SendError::Blocked(_) | SendError::Unreachable(_)) => "could not be reached".to_owned(),
+        Err(SendError::TimedOut) => format!("did not answer within {} s", FETCH_TIMEOUT.as_secs()),
+        Err(SendError::InvalidResponse(why)) => format!("cannot be read: {why}"),
+    };
+    Err(why.into())
 }
 
 /// Whether a URL is one of this hub (R88).
@@ -128,7 +189,7 @@ async fn verify_one(
     }
     let headers = vec![("accept".to_owned(), "application/json".to_owned())];
     let keys = get(context, &jku, headers, KEYS_BYTES_MAX).await;
-    let keys = keys.map_err(|why| format!("has a key set that {why}"))?;
+    let keys = keys.map_err(|why| format!("has a key set that {}", why.into_text()))?;
     let keys = JwkSet::parse(&keys).map_err(|bad| format!("has a key set that {bad}"))?;
     let key = keys.find(&header).ok_or("names no key of its key set")?;
     let is_good = |text: &String| {

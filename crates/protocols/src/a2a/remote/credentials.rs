@@ -14,6 +14,8 @@ use crate::a2a::wire::remote_card::Scheme;
 
 /// The longest credential in characters.
 const CREDENTIAL_MAX: usize = 4_096;
+/// How a registration presents a bearer token.
+const BEARER_EXAMPLE: &str = r#""auth":{"scheme":"bearer","token":"…"}"#;
 /// What seals them.
 const PURPOSE: &str = "a2a worker";
 /// Headers that the hub sets itself, besides those of the connection.
@@ -195,11 +197,14 @@ pub fn missing_credentials(
 
 fn describe(scheme: &Scheme) -> String {
     match scheme {
-        Scheme::Bearer => "a bearer token; send auth with the scheme bearer or oauth2".to_owned(),
-        Scheme::Basic => "a user name and a password; send auth with the scheme basic".to_owned(),
-        Scheme::Header(name) => {
-            format!("a key in the header {name}; send auth with the scheme header")
-        }
+        Scheme::Bearer => format!("a bearer token; send {BEARER_EXAMPLE}, or the scheme oauth2"),
+        Scheme::Basic => "a user name and a password; send \"auth\":{\"scheme\":\"basic\",\
+                          \"username\":\"…\",\"password\":\"…\"}"
+            .to_owned(),
+        Scheme::Header(name) => format!(
+            "a key in the header {name}; send \"auth\":{{\"scheme\":\"header\",\"name\":\
+             \"{name}\",\"value\":\"…\"}}"
+        ),
         Scheme::ClientCredentials => {
             "an access token; send auth with the scheme oauth2 or bearer".to_owned()
         }

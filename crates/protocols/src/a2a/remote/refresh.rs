@@ -11,7 +11,7 @@ use rialto_core::id::AgentId;
 use rialto_core::refusal::Refusal;
 use rialto_engine::Failure;
 
-use super::card_fetch::{self, Terms};
+use super::card_fetch::{self, FetchError, Terms};
 use super::credentials::origin_of;
 use super::{FetchProblem, RemoteAgent, agent_content, card_with};
 use crate::a2a::A2aContext;
@@ -68,7 +68,7 @@ async fn try_refresh(context: &A2aContext, id: AgentId) -> Result<Refreshed, Ref
     let engine = &context.engine;
     let agent = engine.with_world(|world| world.agent(id).cloned()).ok_or(RefreshError::Gone)?;
     let known = RemoteAgent::of(&agent).ok_or(RefreshError::Gone)?;
-    let fetched = card_fetch::fetch(context, &known.card_url).await;
+    let fetched = card_fetch::fetch(context, &known.card_url).await.map_err(FetchError::into_text);
     let renewed = fetched.and_then(|fetched| {
         let sealed = known.auth.clone();
         let credentials =

@@ -341,6 +341,10 @@ crate::answer_members! {
         signature: SignatureName,
         proven: bool,
         proof: ProofBody,
+        /// Skills that no price names.
+        note: String,
+        /// What is to be done until the prices count.
+        next: String,
     }
 }
 
@@ -356,6 +360,10 @@ crate::answer_members! {
         proven: bool,
     } optional {
         proof: ProofBody,
+        /// Skills that no price names.
+        note: String,
+        /// What is to be done until the prices count.
+        next: String,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Version;
 use super::message::write_array;
 use super::reader::{Violation, Violations};
+use crate::kit::fields::Malformed;
 use crate::kit::object::ObjectWriter;
 
 /// Why a request is refused.
@@ -160,6 +161,13 @@ impl A2aError {
     pub fn invalid_field(field: &str, description: impl Into<String>) -> Self {
         let (field, description) = (field.to_owned(), description.into());
         Self::invalid(vec![Violation { field, description }])
+    }
+
+    /// One bad parameter, with a text that may begin with its name.
+    pub fn malformed(field: &str, bad: &Malformed) -> Self {
+        let text = bad.to_string();
+        let rest = text.strip_prefix(field).and_then(|rest| rest.strip_prefix(' '));
+        Self::invalid_field(field, rest.unwrap_or(&text))
     }
 
     /// A task that does not exist, or belongs to another caller.
