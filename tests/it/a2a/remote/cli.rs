@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::server::Puppet;
+use crate::a2a::kit::{hire_message, id};
 use crate::cli::kit::Cli;
 use crate::kit::TestHub;
 
@@ -107,4 +108,15 @@ async fn an_agent_with_its_own_server_is_hired_and_written_to_from_the_command_l
     let line = ["msg", "tail", "--key-file", &ann, "--from-start", "--count", "1"];
     let heard = cli.run(&line).await.ok().out;
     assert!(heard.contains("Take the A13."), "{heard}");
+    // While the server is away, a task of a client says whom it waits for and why.
+    puppet.stop().await;
+    let client = hub.rich_client("client").await;
+    let message = hire_message("m-1", "go", json!({"budget": "0.25"}));
+    let own = id(&hub.begin("/a2a/agents/geo", &client.key, message).await);
+    let cli = Cli::at(&hub.url, &client.key).await;
+    crate::kit::eventually(async || {
+        let shown = cli.run(&["job", "show", &own]).await.ok().out;
+        shown.contains("none; waits for Geo Route Planner, which is offline")
+    })
+    .await;
 }

@@ -1,6 +1,6 @@
 //! JSON views of a job; each viewer sees only what it may see.
 
-use rialto_core::job::{Cause, Job, JobResult, Requester};
+use rialto_core::job::{Cause, Job, JobResult, Requester, Selection, State};
 pub use rialto_protocols::adapter::fidelity::{StateName, state_name};
 use rialto_protocols::adapter::question_view::QuestionView;
 use rialto_protocols::kit::api_doc::{Nullable, Time};
@@ -39,6 +39,9 @@ pub struct JobView {
     #[serde(skip_serializing_if = "Option::is_none")]
     guest: Option<String>,
     worker: Option<u64>,
+    /// The agent that was named, while the job waits for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for: Option<u64>,
     epoch: u32,
     /// Agreed at assignment; `null` while the worker may still make an offer.
     price: Option<Number>,
@@ -119,6 +122,10 @@ impl JobView {
             requester,
             guest,
             worker: job.worker().map(|id| id.0),
+            waits_for: match (job.state, &job.selection) {
+                (State::Queued, Selection::Direct(agent)) => Some(agent.0),
+                _ => None,
+            },
             epoch: job.epoch,
             price: job
                 .assignment

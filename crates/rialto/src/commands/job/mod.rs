@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::agent_names::AgentNameCache;
 use super::output::{self, pretty};
 use super::time::{parse_duration, to_duration};
-use super::v1::{JobState, JobView};
+use super::v1::{AgentView, JobState, JobView};
 use super::{Answer, CliError, CliResult, Column, Exit, HubOptions, Table, V1, escape_line};
 use dialogue::{describe_answered, describe_progress, describe_question};
 use follow::{JobWait, Progress};
@@ -221,6 +221,7 @@ async fn describe(api: &V1, job: &JobView) -> String {
     let mut names = AgentNameCache::default();
     let requester = names.get(api, job.requester).await.or(job.guest.clone());
     let worker = names.get(api, job.worker).await;
+    let absent = describe_wait(api, job).await.unwrap_or_else(|| "none".to_owned());
     // For a cancelled job the cause only repeats the state.
     let cause = job.cause.as_deref().filter(|cause| *cause != job.state);
     let cause = cause.map(|cause| format!(": {}", escape_line(cause)));
@@ -228,7 +229,7 @@ async fn describe(api: &V1, job: &JobView) -> String {
         format!("job        {} {}{}", job.id, job.state, cause.unwrap_or_default()),
         format!("skill      {}", escape_line(&job.skill)),
         format!("requester  {}", escape_line(requester.as_deref().unwrap_or("-"))),
-        format!("worker     {}", escape_line(worker.as_deref().unwrap_or("none"))),
+        format!("worker     {}", escape_line(worker.as_deref().unwrap_or(&absent))),
         format!("money      {}", describe_money([&job.budget, &job.price, &job.paid])),
     ];
     let details = [
@@ -258,6 +259,19 @@ async fn describe(api: &V1, job: &JobView) -> String {
         lines.push(format!("{name}\n{}", pretty(json.get())));
     }
     lines.join("\n")
+}
+
+/// The agent that a job waits for, and why it waits.
+async fn describe_wait(api: &V1, job: &JobView) -> Option<String> {
+    let agent = api.agent(&job.waits_for?.to_string()).await.ok()?;
+    let agent: AgentView = agent.parse().ok()?;
+    let problem = agent.server.and_then(|server| server.problem);
+    let why = match (agent.online, problem) {
+        (true, _) => "takes no job now".to_owned(),
+        (false, None) => "is offline".to_owned(),
+        (false, Some(problem)) => format!("is offline: its card {}", problem.text),
+    };
+    Some(format!("none; waits for {}, which {why}", agent.name))
 }
 
 /// The amounts of a job that are known.

@@ -118,6 +118,8 @@ pub struct JobView {
     pub guest: Option<String>,
     /// The hub's number of the current or last worker.
     pub worker: Option<u64>,
+    /// The hub's number of the agent that the job waits for.
+    pub waits_for: Option<u64>,
     #[serde(default)]
     pub epoch: u32,
     pub budget: Option<Box<RawValue>>,
