@@ -411,6 +411,7 @@ impl Step {
                     skills,
                     card: format!("{{\"n\":{how}}}"),
                     is_changed: how % 2 == 0,
+                    is_reached: how % 3 == 0,
                 }))
             }
             Step::Decline { job, stray } => {
