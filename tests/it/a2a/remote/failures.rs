@@ -10,15 +10,15 @@ use crate::crash::TO_COME_BACK;
 use crate::kit::{TestHub, eventually, together};
 
 /// A hub, a server with an agent, and a client that pays.
-struct Scene {
-    hub: TestHub,
-    puppet: Puppet,
-    geo: Remote,
-    client: Client,
+pub(super) struct Scene {
+    pub hub: TestHub,
+    pub puppet: Puppet,
+    pub geo: Remote,
+    pub client: Client,
 }
 
 impl Scene {
-    async fn of(puppet: Puppet) -> Self {
+    pub async fn of(puppet: Puppet) -> Self {
         let hub = TestHub::serve(&[]).await;
         let geo = hub.paid_remote(&puppet, "geo", "0.25").await;
         let client = hub.rich_client("client").await;
@@ -26,22 +26,22 @@ impl Scene {
     }
 
     /// Opens a task; returns its id.
-    async fn open(&self, message: &str) -> String {
+    pub async fn open(&self, message: &str) -> String {
         let message = hire_message(message, "go", json!({"budget": "0.25"}));
         id(&self.hub.begin(&self.geo.base, &self.client.key, message).await)
     }
 
-    async fn until(&self, task: &str, state: &str) -> Value {
+    pub async fn until(&self, task: &str, state: &str) -> Value {
         self.hub.until(&self.client, &self.geo.base, task, state).await
     }
 
     /// Nothing was paid, and nothing is held.
-    async fn assert_unpaid(&self) {
+    pub async fn assert_unpaid(&self) {
         assert_eq!(self.hub.balance("a2a:client").await, ("100.00".to_owned(), "0.00".to_owned()));
     }
 
     /// What the agent's own record says of it.
-    async fn score(&self) -> String {
+    pub async fn score(&self) -> String {
         let reply = self.hub.get("/v1/agents/geo", None).await.expect(200);
         crate::kit::digits(&reply.text, "score")
     }

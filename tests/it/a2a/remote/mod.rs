@@ -5,6 +5,7 @@ mod cards;
 mod cli;
 mod crash;
 mod failures;
+mod faults;
 mod flow;
 mod follow;
 mod refresh;

@@ -1,5 +1,6 @@
 //! Calls to the server of an agent, in both bindings and both versions.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -224,17 +225,18 @@ impl RemoteClient {
         let is_stream = response.status == 200 && response.media_type == "text/event-stream";
         if is_stream {
             let parser = sse::Parser::new(EVENT_BYTES_MAX);
-            let (events, interface) = (Vec::new(), self.interface.clone());
+            let (events, interface) = (VecDeque::new(), self.interface.clone());
             let heard = Instant::now();
             let response = Some(response);
-            return Ok(RemoteStream { response, parser, heard, events, interface });
+            let has_begun = false;
+            return Ok(RemoteStream { response, parser, heard, has_begun, events, interface });
         }
         // Some servers answer a short task without a stream.
         let result = self.read_result(response).await?;
         let event = read_event(&result, self.interface.version)?;
         let (parser, interface) = (sse::Parser::new(0), self.interface.clone());
-        let (heard, events) = (Instant::now(), event.into_iter().collect());
-        Ok(RemoteStream { response: None, parser, heard, events, interface })
+        let (heard, events) = (Instant::now(), event.map(Ok).into_iter().collect());
+        Ok(RemoteStream { response: None, parser, heard, has_begun: true, events, interface })
     }
 
     async fn open(
@@ -454,13 +456,15 @@ impl RemoteError {
 
 /// A stream of a task's events.
 pub struct RemoteStream {
-    /// `None` for an answer that was no stream.
+    /// `None` for an answer that was no stream, and after an error.
     response: Option<StreamingResponse>,
     parser: sse::Parser,
     /// When the last bytes came.
     heard: Instant,
-    /// Events that were parsed and not returned yet, in order.
-    events: Vec<StreamEvent>,
+    /// The request was accepted: an error that comes now is not its answer.
+    has_begun: bool,
+    /// What was read and not returned yet, in order. An error is the last.
+    events: VecDeque<Result<StreamEvent, CallError>>,
     interface: Interface,
 }
 
@@ -468,18 +472,20 @@ impl RemoteStream {
     /// The next event; `None` at the end of the stream. An error ends the stream.
     pub async fn next(&mut self) -> Result<Option<StreamEvent>, CallError> {
         loop {
-            if !self.events.is_empty() {
-                return Ok(Some(self.events.remove(0)));
+            if let Some(next) = self.events.pop_front() {
+                return next.map(Some);
             }
             let Some(response) = &mut self.response else { return Ok(None) };
             let Some(chunk) = response.next_chunk().await? else { return Ok(None) };
             self.heard = Instant::now();
             let mut frames = Vec::new();
             let parsed = self.parser.push(&chunk, &mut frames);
-            for frame in frames {
-                self.events.extend(self.read_frame(&frame)?);
+            let too_long = parsed.err().map(|long| CallError::TooLarge(long.to_string()));
+            let read = frames.iter().try_for_each(|frame| self.read_frame(frame));
+            if let Err(error) = read.and(too_long.map_or(Ok(()), Err)) {
+                self.events.push_back(Err(error));
+                self.response = None;
             }
-            parsed.map_err(|long| CallError::TooLarge(long.to_string()))?;
         }
     }
 
@@ -488,13 +494,26 @@ impl RemoteStream {
         self.heard.elapsed() < within
     }
 
-    fn read_frame(&self, frame: &sse::Event) -> Result<Option<StreamEvent>, CallError> {
+    /// Reads a frame and keeps its event.
+    fn read_frame(&mut self, frame: &sse::Event) -> Result<(), CallError> {
         if frame.data.trim().is_empty() {
-            return Ok(None);
+            return Ok(());
         }
         let status = if frame.event == "error" { 500 } else { 200 };
-        let result = read_result(self.interface.binding, status, None, frame.data.as_bytes())?;
-        read_event(&result, self.interface.version)
+        let Interface { binding, version, .. } = self.interface;
+        let event = read_result(binding, status, None, frame.data.as_bytes())
+            .and_then(|result| read_event(&result, version));
+        match event {
+            Ok(event) => {
+                self.has_begun = true;
+                self.events.extend(event.map(Ok));
+                Ok(())
+            }
+            Err(error) if self.has_begun => {
+                Err(CallError::NoAnswer(format!("its stream broke off: {error}")))
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

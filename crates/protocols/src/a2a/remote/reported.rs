@@ -25,7 +25,7 @@ pub struct Reported {
     keeps_ids: bool,
 }
 
-/// What tells messages apart: the id, or the text where the log does not keep ids.
+/// What tells messages apart: the text, and the id where the log keeps ids.
 type MessageKey = Digest;
 
 /// What an artifact needs to be complete.
@@ -92,10 +92,12 @@ impl Reported {
     }
 
     fn key_of(&self, message: &Message) -> MessageKey {
+        let text = text_of(message);
         if self.keeps_ids && !message.message_id.is_empty() {
-            return Digest::of(&[b"id", message.message_id.as_bytes()]);
+            // Some servers give several messages one id.
+            return Digest::of(&[b"id", message.message_id.as_bytes(), text.as_bytes()]);
         }
-        Digest::of(&[b"text", text_of(message).as_bytes()])
+        Digest::of(&[b"text", text.as_bytes()])
     }
 
     /// Whether any artifact was reported.
@@ -165,9 +167,12 @@ impl Reported {
     /// The worker's messages in the history of a snapshot. Some servers also have the current one
     /// there.
     fn past_messages<'t>(&self, task: &'t Task) -> impl Iterator<Item = &'t Message> + use<'t> {
-        let current = task.status.message.as_ref().map(|message| message.message_id.as_str());
+        let current = task.status.message.as_ref();
         task.history.iter().filter(move |message| {
-            let is_current = Some(message.message_id.as_str()) == current;
+            let is_same = |current: &Message| {
+                current.message_id == message.message_id && current.parts == message.parts
+            };
+            let is_current = current.is_some_and(is_same);
             message.role == Role::Agent && (message.message_id.is_empty() || !is_current)
         })
     }

@@ -82,6 +82,20 @@ struct OpenStream {
     stream: RemoteStream,
     /// Whether it began with a message of the hub, so that nothing came before its events.
     is_whole: bool,
+    /// Whether it showed more than the task as it was.
+    has_news: bool,
+}
+
+impl OpenStream {
+    /// A stream that began with a message of the hub.
+    fn whole(stream: RemoteStream) -> Self {
+        Self { stream, is_whole: true, has_news: true }
+    }
+
+    /// A stream of a task that began before.
+    fn resumed(stream: RemoteStream) -> Self {
+        Self { stream, is_whole: false, has_news: false }
+    }
 }
 
 /// Follows one assignment of one job.
@@ -106,6 +120,14 @@ pub struct Follower {
     drops_reports: bool,
     /// The pause before the next call of the same kind.
     pause: Duration,
+    /// The pause before the task is subscribed to again.
+    resume_pause: Duration,
+    /// The worker went on after its last question was answered.
+    has_gone_on: bool,
+    /// When the worker got the last answer, or the follower began.
+    answered: Instant,
+    /// The worker has ended its task.
+    is_over: bool,
     /// When the server last showed that it is there.
     heard: Instant,
 }
@@ -135,6 +157,7 @@ impl Follower {
         let log = TaskLog::load(&context.engine, &job, 0).await?;
         // A task that was followed before may have changed since then.
         let pause = if state.task.is_some() { watch::RESUME_PAUSE } else { PAUSE_MIN };
+        let now = Instant::now();
         Ok(Some(Self {
             client: RemoteClient::new(context, &agent, &remote, interface),
             context: context.clone(),
@@ -151,7 +174,11 @@ impl Follower {
             was_refreshed: false,
             drops_reports: false,
             pause,
-            heard: Instant::now(),
+            resume_pause: pause,
+            has_gone_on: false,
+            answered: now,
+            is_over: false,
+            heard: now,
         }))
     }
 
@@ -298,6 +325,9 @@ impl Follower {
 
     /// Tells the worker that its task is not wanted any more, once, and does not wait (R106).
     async fn cancel(&mut self) {
+        if self.is_over {
+            return;
+        }
         if self.state.task.is_none()
             && let Some(open) = &mut self.stream
         {

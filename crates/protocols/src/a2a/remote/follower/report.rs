@@ -1,6 +1,7 @@
 //! Reporting: what the events of a worker's task mean for the job (2.5, R98).
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use rialto_core::alias::Digest;
 use rialto_core::command::{
@@ -15,7 +16,7 @@ use rialto_engine::delivery::JOB_RESPONSE_BYTES_MAX;
 
 use super::{COMMIT_PAUSE, FollowEnd, Follower, Step};
 use crate::a2a::original::{self, ArtifactExtras};
-use crate::a2a::remote::client::RemoteError;
+use crate::a2a::remote::client::{CallError, Meaning, RemoteError};
 use crate::a2a::remote::handover_state::Outgoing;
 use crate::a2a::remote::reported::{Missing, text_of};
 use crate::a2a::task_log::{self, TaskLog};
@@ -34,6 +35,10 @@ const ARTIFACTS_MAX: usize = 256;
 const ID_BYTES_MAX: usize = 1_024;
 /// The longest text of a question or reason, in characters.
 const TEXT_MAX: usize = 8_192;
+/// How often a result that no stream showed is asked for before what was shown is the result.
+const RESULT_TRIES: u32 = 4;
+/// How long a task may show a question after its answer arrived before it asks the same again.
+const OLD_QUESTION: Duration = Duration::from_secs(3);
 /// The id of an artifact that has none.
 const UNNAMED: &str = "result";
 
@@ -98,6 +103,7 @@ impl Follower {
 
     /// Reports what of a snapshot was not reported.
     pub(super) async fn take_task(&mut self, task: Task) -> Step {
+        self.is_over = task.status.state.is_terminal();
         if self.state.task.is_none() {
             self.adopt(task.id.clone(), task.context_id.clone(), Some(task.status.state)).await?;
         }
@@ -236,22 +242,30 @@ impl Follower {
         artifacts: Option<Vec<Artifact>>,
     ) -> Step {
         let TaskStatus { state, message, .. } = status;
+        self.is_over = state.is_terminal();
         match state {
             TaskState::Submitted | TaskState::Working => {
                 if state == TaskState::Working && self.goes_on() {
                     self.record(HandoverStage::Working).await?;
                 }
+                self.has_gone_on |= self.has_all_answers();
                 match message.filter(|_| is_new) {
                     Some(message) => self.report_status(state, message, metadata).await,
                     None => Ok(()),
                 }
             }
             TaskState::InputRequired | TaskState::AuthRequired => {
+                let signs_in = state == TaskState::AuthRequired;
+                if !signs_in && self.signs_in() {
+                    // It goes on without the sign-in.
+                    self.record(HandoverStage::Working).await?;
+                    self.has_gone_on = true;
+                }
                 // A snapshot may still show a question that was answered meanwhile, and without a
                 // message it cannot be told from a new one.
-                let is_old = artifacts.is_some() && message.is_none() && self.has_asked();
-                let signs_in = state == TaskState::AuthRequired;
-                self.ask(message, metadata, is_new && !is_old, signs_in).await
+                let is_unclear = artifacts.is_some() && message.is_none() && self.has_asked();
+                let is_new = is_new && !is_unclear || self.asks_again();
+                self.ask(message, metadata, is_new, signs_in).await
             }
             TaskState::Completed => self.complete(message, metadata, artifacts).await,
             TaskState::Failed => {
@@ -278,10 +292,26 @@ impl Follower {
         self.job.current_questions().next().is_some()
     }
 
+    /// Whether the worker has got every answer.
+    fn has_all_answers(&self) -> bool {
+        self.job.open_question().is_none() && self.state.next(&self.job).is_none()
+    }
+
+    /// Whether a question that looks like the last one is another one: the worker has gone on since
+    /// then, or had time to.
+    fn asks_again(&self) -> bool {
+        let has_gone_on = self.has_gone_on || self.answered.elapsed() > OLD_QUESTION;
+        has_gone_on && self.has_asked() && self.has_all_answers()
+    }
+
     /// Whether a worker that works changes the state of the job.
     fn goes_on(&self) -> bool {
-        let signs_in = self.job.open_question().is_some_and(|(_, question)| question.signs_in);
-        self.job.state == State::Assigned || signs_in
+        self.job.state == State::Assigned || self.signs_in()
+    }
+
+    /// Whether the worker waits until its requester has signed in.
+    fn signs_in(&self) -> bool {
+        self.job.open_question().is_some_and(|(_, question)| question.signs_in)
     }
 
     /// The worker asks its requester, or waits until it has signed in.
@@ -296,6 +326,7 @@ impl Follower {
         if self.job.open_question().is_some() || !is_new {
             return Ok(());
         }
+        self.has_gone_on = false;
         let text = message.as_ref().map(text_of).filter(|text| !text.is_empty());
         let text = text.unwrap_or_else(|| match signs_in {
             true => "the agent asks to sign in".to_owned(),
@@ -329,16 +360,8 @@ impl Follower {
     ) -> Step {
         let needs_snapshot =
             artifacts.is_none() && (self.drops_reports || !self.reported.has_artifacts());
-        if needs_snapshot {
-            match self.get_task().await? {
-                Some(task) if task.status.state == TaskState::Completed => {
-                    return self.take_last_task(task).await;
-                }
-                // Its stream and its task differ; the stream has all there is.
-                Some(_) if !self.drops_reports => {}
-                // Only the server has all of the result, so it is asked again.
-                _ => return Ok(()),
-            }
+        if needs_snapshot && let Some(task) = self.completed_task(message.is_some()).await? {
+            return self.take_last_task(task).await;
         }
         let is_logged = self.reported.has_artifacts() && !self.drops_reports;
         let artifacts = match is_logged {
@@ -358,7 +381,35 @@ impl Follower {
         self.end(OriginalReport::Result(result), Some(original)).await
     }
 
-    /// The task of which an event has shown that it was completed.
+    /// The task that an event has shown to be completed, as its server has it; `None` if the event
+    /// has all there is.
+    async fn completed_task(&mut self, has_message: bool) -> Step<Option<Task>> {
+        for tries in 1.. {
+            let may_come = match self.call_get_task().await {
+                Ok(Some(task)) if task.status.state == TaskState::Completed => {
+                    return Ok(Some(task));
+                }
+                // Its stream and its task differ.
+                Ok(_) => self.drops_reports && tries < RESULT_TRIES,
+                Err(error) => {
+                    let is_enough = has_message && !self.drops_reports && tries >= RESULT_TRIES;
+                    may_pass(&error) && !is_enough
+                }
+            };
+            if !may_come {
+                break;
+            }
+            self.rest().await?;
+            self.renew_lease().await?;
+        }
+        if self.drops_reports {
+            let text = "the agent's server does not have the result any more";
+            self.fail(Cause::Execution, text).await?;
+        }
+        Ok(None)
+    }
+
+    /// Takes such a task.
     fn take_last_task(&mut self, task: Task) -> BoxedStep<'_> {
         Box::pin(self.take_task(task))
     }
@@ -462,9 +513,15 @@ impl Follower {
     /// Ends the job by a failure that the hub has found.
     pub(super) async fn fail(&mut self, cause: Cause, text: &str) -> Step {
         let result = self.result(false, Some(cause), Some(text.to_owned()), None);
+        self.end_and_cancel(result).await
+    }
+
+    /// Ends the job, whose worker may still be at it.
+    async fn end_and_cancel(&mut self, result: ReportResult) -> Step {
         let end = self.end(OriginalReport::Result(result), None).await;
-        // The worker may still be at it.
-        self.cancel().await;
+        if end == Err(FollowEnd::Done) {
+            self.cancel().await;
+        }
         end
     }
 
@@ -473,7 +530,7 @@ impl Follower {
         let no_response = refused.code.is_none() && is_refusal_status(refused.status);
         let cause = Some(Cause::Execution);
         let result = self.result(false, cause, Some(text.to_owned()), None);
-        self.end(OriginalReport::Result(ReportResult { no_response, ..result }), None).await
+        self.end_and_cancel(ReportResult { no_response, ..result }).await
     }
 
     /// The worker declines.
@@ -489,6 +546,18 @@ impl Follower {
             reason: Some(shortened(&text)),
         };
         self.end(report, original).await
+    }
+}
+
+/// Whether a server that answers so may answer otherwise later.
+fn may_pass(error: &CallError) -> bool {
+    match error {
+        CallError::Unreachable(_) | CallError::NoAnswer(_) => true,
+        CallError::Refused(refused) => matches!(
+            refused.meaning(),
+            Meaning::Busy { .. } | Meaning::Away | Meaning::OtherVersion | Meaning::Failed
+        ),
+        CallError::Malformed(_) | CallError::TooLarge(_) => false,
     }
 }
 

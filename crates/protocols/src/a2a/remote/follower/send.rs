@@ -23,8 +23,8 @@ use crate::a2a::{A2aContext, ID};
 use crate::adapter::fidelity;
 use crate::kit::object::ObjectWriter;
 
-/// How often a message is sent whose earlier tries were not found at the server.
-const LOST_MAX: u32 = 5;
+/// How often a message is sent again whose earlier try was not found at the server (R100).
+const LOST_MAX: u32 = 1;
 /// When a message is looked for whose fate is unknown: it may be on its way for a while.
 const LOOKS: [Duration; 5] = [
     Duration::from_millis(300),
@@ -59,7 +59,7 @@ impl Follower {
             let call = Call { extensions, ..Call::new(Method::SendStreamingMessage, params) };
             return match self.client.stream(&call, slot).await {
                 Ok(stream) => {
-                    self.stream = Some(OpenStream { stream, is_whole: true });
+                    self.stream = Some(OpenStream::whole(stream));
                     self.read_first_event().await
                 }
                 Err(error) => self.handle_send_error(error, Outgoing::Request).await,
@@ -181,7 +181,7 @@ impl Follower {
                     Ok(mut stream) => {
                         // The first event shows that the message is there.
                         let first = stream.next().await;
-                        self.stream = Some(OpenStream { stream, is_whole: true });
+                        self.stream = Some(OpenStream::whole(stream));
                         first
                     }
                     Err(error) => Err(error),
@@ -213,6 +213,7 @@ impl Follower {
     /// Records that a message is there, or is not sent after all.
     async fn end_message(&mut self, what: Outgoing) -> Step {
         self.state.end(what);
+        self.answered = tokio::time::Instant::now();
         self.record(HandoverStage::Received).await
     }
 

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use super::{Follower, OpenStream, PAUSE_MAX, PAUSE_MIN, Step};
-use crate::a2a::remote::client::{Call, CallError, Meaning, read_task};
+use crate::a2a::remote::client::{Call, CallError, Meaning, RemoteError, read_task};
 use crate::a2a::wire::Version;
 use crate::a2a::wire::rpc::Method;
 use crate::a2a::wire::task::{StreamEvent, Task};
 use rialto_core::job::Cause;
+use tokio::time::Instant;
 
 /// How often a follower looks after its lease.
 pub const TICK: Duration = Duration::from_secs(20);
@@ -15,6 +16,9 @@ pub const TICK: Duration = Duration::from_secs(20);
 const SLOW_POLL: Duration = Duration::from_secs(60);
 /// Events of a stream that come together are looked at together.
 const BURST: Duration = Duration::from_millis(50);
+/// The most events that are looked at together, and for how long they are waited for.
+const BURST_EVENTS: usize = 256;
+const BURST_MAX: Duration = Duration::from_secs(1);
 /// The first pause before a task is looked at again whose stream was cut, or whose follower ended.
 pub const RESUME_PAUSE: Duration = Duration::from_millis(100);
 
@@ -61,35 +65,68 @@ impl Follower {
                 self.catch_up(event).await
             }
             Ok(None) => {
-                self.stream = None;
-                self.pause = RESUME_PAUSE;
+                self.end_stream();
                 Ok(())
             }
             Err(error) => {
-                self.stream = None;
-                self.pause = RESUME_PAUSE;
-                self.handle_watch_error(error).await
+                self.end_stream();
+                match error {
+                    CallError::TooLarge(_) => self.handle_watch_error(error).await,
+                    CallError::Refused(refused) => {
+                        self.note_refused_stream(&refused);
+                        Ok(())
+                    }
+                    // The task goes on; it is followed by another stream, or asked for.
+                    _ => Ok(()),
+                }
             }
+        }
+    }
+
+    /// The stream has ended. One that showed nothing new is opened again later and later.
+    fn end_stream(&mut self) {
+        if self.stream.take().is_some_and(|open| open.has_news) {
+            self.resume_pause = RESUME_PAUSE;
+        }
+    }
+
+    /// A task that has ended, or a server without subscriptions.
+    fn note_refused_stream(&mut self, refused: &RemoteError) {
+        if !matches!(refused.meaning(), Meaning::Busy { .. } | Meaning::Away) {
+            self.can_subscribe = false;
         }
     }
 
     /// A stream that was opened again: its events may be known already, so they only show that the
     /// task has changed. The task itself says how.
     async fn catch_up(&mut self, event: StreamEvent) -> Step {
+        let is_news = |event: &StreamEvent| !matches!(event, StreamEvent::Task(_));
+        let mut has_news = is_news(&event);
         let mut ends = false;
-        while let Some(open) = &mut self.stream {
-            match tokio::time::timeout(BURST, open.stream.next()).await {
-                Ok(Ok(Some(_))) => {}
-                Ok(Ok(None) | Err(_)) => {
-                    ends = true;
+        let until = Instant::now() + BURST_MAX;
+        for _ in 0..BURST_EVENTS {
+            let Some(open) = &mut self.stream else { break };
+            let quiet = until.min(Instant::now() + BURST);
+            tokio::select! {
+                next = open.stream.next() => match next {
+                    Ok(Some(later)) => has_news |= is_news(&later),
+                    Ok(None) | Err(_) => {
+                        ends = true;
+                        break;
+                    }
+                },
+                () = self.wake.notify.notified() => {
+                    self.look_at_job()?;
                     break;
                 }
-                Err(_) => break,
+                () = tokio::time::sleep_until(quiet) => break,
             }
         }
+        if let Some(open) = &mut self.stream {
+            open.has_news |= has_news;
+        }
         if ends {
-            self.stream = None;
-            self.pause = RESUME_PAUSE;
+            self.end_stream();
         }
         match event {
             // Nothing came after it, so it is as good as an answer to a request.
@@ -102,11 +139,11 @@ impl Follower {
 
     /// Opens a stream of a task that has begun.
     async fn subscribe(&mut self) -> Step {
-        let pause = self.pause;
+        let pause = self.resume_pause;
         if self.wait(pause).await? {
             return Ok(());
         }
-        self.pause = (2 * pause).min(PAUSE_MAX);
+        self.resume_pause = (2 * pause).clamp(PAUSE_MIN, PAUSE_MAX);
         let Some(slot) = self.context.egress.try_reserve_slot(&self.client.interface.url) else {
             return self.poll().await;
         };
@@ -114,16 +151,16 @@ impl Follower {
         let call = Call::of_task(Method::SubscribeToTask, &task);
         match self.client.stream(&call, slot).await {
             Ok(stream) => {
-                self.stream = Some(OpenStream { stream, is_whole: false });
+                self.stream = Some(OpenStream::resumed(stream));
                 // What happened before the stream began.
                 self.poll().await
             }
             Err(CallError::Refused(refused)) => {
-                match refused.meaning() {
-                    Meaning::Busy { .. } | Meaning::Away => {}
-                    // A task that has ended, or a server without subscriptions.
-                    _ => self.can_subscribe = false,
-                }
+                self.note_refused_stream(&refused);
+                self.poll().await
+            }
+            Err(CallError::Malformed(_)) => {
+                self.can_subscribe = false;
                 self.poll().await
             }
             Err(error) => self.handle_watch_error(error).await,
@@ -143,9 +180,9 @@ impl Follower {
 
     /// Waits so long, or until the job changes. Whether it was woken.
     async fn wait(&mut self, pause: Duration) -> Step<bool> {
-        let until = tokio::time::Instant::now() + pause;
+        let until = Instant::now() + pause;
         loop {
-            let tick = until.min(tokio::time::Instant::now() + TICK);
+            let tick = until.min(Instant::now() + TICK);
             tokio::select! {
                 () = self.wake.notify.notified() => return Ok(true),
                 () = tokio::time::sleep_until(tick) => {}
@@ -168,14 +205,8 @@ impl Follower {
 
     /// The task as its server has it; `None` if the server gave none, after a pause.
     pub(super) async fn get_task(&mut self) -> Step<Option<Task>> {
-        let Some(id) = self.state.task.clone() else { return Ok(None) };
-        let call = Call::of_task(Method::GetTask, &id);
-        let version: Version = self.client.interface.version;
-        match self.client.call(&call).await.and_then(|text| read_task(&text, version)) {
-            Ok(task) => {
-                self.note_contact();
-                Ok(task.filter(|task| task.id == id))
-            }
+        match self.call_get_task().await {
+            Ok(task) => Ok(task),
             Err(error) => {
                 self.handle_watch_error(error).await?;
                 Ok(None)
@@ -183,10 +214,21 @@ impl Follower {
         }
     }
 
+    /// The task as its server has it, or why it could not be had.
+    pub(super) async fn call_get_task(&mut self) -> Result<Option<Task>, CallError> {
+        let Some(id) = self.state.task.clone() else { return Ok(None) };
+        let call = Call::of_task(Method::GetTask, &id);
+        let version: Version = self.client.interface.version;
+        let text = self.client.call(&call).await?;
+        let task = read_task(&text, version)?;
+        self.note_contact();
+        Ok(task.filter(|task| task.id == id))
+    }
+
     /// A task that has begun is waited for within the lease, unless its server has lost it.
     async fn handle_watch_error(&mut self, error: CallError) -> Step {
         if error.is_contact() {
-            self.heard = tokio::time::Instant::now();
+            self.heard = Instant::now();
         }
         let text = error.to_string();
         match error {
