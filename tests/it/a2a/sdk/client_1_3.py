@@ -393,14 +393,15 @@ class Scenarios:
         task = await self.session.start("notify_open", 1, hook.url)
 
         def is_last(body: dict[str, Any]) -> bool:
-            event = ParseDict(body, StreamResponse(), ignore_unknown_fields=False)
+            event = ParseDict(body, StreamResponse())
             return last_state(event) in ENDED
 
         async def notified() -> tuple[Any, None]:
             received = await hook.until(is_last)
             for one in received:
                 expect(one["headers"].get("x-a2a-notification-token") == "tok-1", "the token is missing")
-                event = ParseDict(one["body"], StreamResponse(), ignore_unknown_fields=False)
+                read("StreamResponse", one["body"])
+                event = ParseDict(one["body"], StreamResponse())
                 ids = {event.task.id, event.status_update.task_id, event.artifact_update.task_id}
                 expect(task.id in ids, "of another task")
             return received, None

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::scene::{SdkServer, WorkerVersion};
 use crate::a2a::kit::{first_text, hire_message, id, state};
-use crate::kit::TestHub;
+use crate::kit::{TestHub, together};
+use crate::relay::kit::Event;
 
 const TOKEN: &str = "worker-token-throw-away";
 
@@ -33,9 +34,17 @@ async fn message_ids(hub: &TestHub, server: &SdkServer) -> Vec<Value> {
     seen["messageIds"].as_array().expect("ids").clone()
 }
 
-async fn is_hired_and_paid(version: WorkerVersion) {
+/// The texts of all artifact updates, joined.
+fn pieces(events: &[Event]) -> String {
+    let updates = events.iter().map(|event| &event.data["artifactUpdate"]["artifact"]["parts"]);
+    let parts = updates.flat_map(|parts| parts.as_array().into_iter().flatten());
+    parts.map(|part| part["text"].as_str().unwrap_or_default()).collect()
+}
+
+/// Hires a server that is started with these options.
+async fn is_hired_and_paid(version: WorkerVersion, options: &[&str]) {
     let hub = TestHub::serve(&[]).await;
-    let server = SdkServer::start(version, &["--bearer", TOKEN]);
+    let server = SdkServer::start(version, &[options, &["--bearer", TOKEN]].concat());
     let alias = register(&hub, &server).await;
 
     let by = hub.orchestrator("acme").await;
@@ -69,9 +78,7 @@ async fn is_hired_and_paid(version: WorkerVersion) {
     assert_eq!(first_text(&answered["artifacts"][0]), "You said Lugano", "{answered}");
     let mut stream = hub.follow(base, &client.key, hire_message("m-3", "chunks", budget)).await;
     let events = stream.rest().await;
-    let chunks = events.iter().map(|event| &event.data["artifactUpdate"]["artifact"]);
-    let chunks: Vec<&str> = chunks.filter(|one| one.is_object()).map(first_text).collect();
-    assert_eq!(chunks, ["chunk 1 ", "chunk 2 ", "chunk 3 "]);
+    assert_eq!(pieces(&events), "chunk 1 chunk 2 chunk 3 ", "{options:?}");
     assert_eq!(hub.balance("a2a:ann").await, ("99.50".to_owned(), "0.00".to_owned()));
     assert_eq!(hub.balance("a2a:sdk").await.0, "0.75");
 
@@ -85,10 +92,12 @@ async fn is_hired_and_paid(version: WorkerVersion) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_of_the_sdk_1_3_is_hired_from_the_registry_and_from_a2a_and_paid() {
-    is_hired_and_paid(WorkerVersion::New).await;
+    let options = [&[][..], &["--bindings", "HTTP+JSON"], &["--no-streaming"]];
+    together(options.map(|options| is_hired_and_paid(WorkerVersion::New, options))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_of_the_sdk_0_3_is_hired_from_the_registry_and_from_a2a_and_paid() {
-    is_hired_and_paid(WorkerVersion::Old).await;
+    let options = [&[][..], &["--no-streaming"]];
+    together(options.map(|options| is_hired_and_paid(WorkerVersion::Old, options))).await;
 }
