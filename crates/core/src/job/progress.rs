@@ -151,7 +151,7 @@ impl ProgressUpdate {
 }
 
 /// The worker reports progress. That is a sign of life, so its lease begins anew. A report without
-/// content is only that, and no entry of the log.
+/// content, also none in the worker's own words, is only that, and no entry of the log.
 pub fn report(draft: &mut Draft<'_>, order: ReportProgress) -> Result<Answer, Refusal> {
     let mut job = work::find_assigned_job(draft, &order.job, order.by)?;
     work::ensure_epoch(&job, order.epoch)?;
@@ -159,7 +159,8 @@ pub fn report(draft: &mut Draft<'_>, order: ReportProgress) -> Result<Answer, Re
     message::knows_work(draft, order.by);
     begin(draft, &mut job);
     renew_lease(draft, &mut job);
-    if order.update.is_empty() {
+    let has_original = |original: &Original| original.protocol == job.request.origin;
+    if order.update.is_empty() && !draft.worker_original.as_ref().is_some_and(has_original) {
         draft.add_event(Event::JobProgressed { job: job.id });
     } else {
         add_to_log(draft, &mut job, order.update)?;

@@ -149,7 +149,8 @@ impl Hub {
         let new_operator_key = ensure_operator_key(config, &engine, operator_key).await?;
         let url = config.http.base_url(bound);
         let limits = Arc::new(RateLimits::new(&config.limits));
-        let context = hub_context(config, engine.clone(), url.clone(), limits.clone(), &shutdown)?;
+        let urls = (url.clone(), bound);
+        let context = hub_context(config, engine.clone(), urls, limits.clone(), &shutdown)?;
         if engine.is_writer() {
             adapter::add_missing_aliases(&engine).await?;
         }
@@ -388,7 +389,7 @@ fn has_operator_key(engine: &Engine) -> bool {
 fn hub_context(
     config: &Config,
     engine: Engine,
-    hub_url: String,
+    (hub_url, listens_on): (String, SocketAddr),
     limits: Arc<RateLimits>,
     shutdown: &Shutdown,
 ) -> Result<HubContext, StartError> {
@@ -409,6 +410,7 @@ fn hub_context(
         engine,
         egress: Arc::new(egress),
         hub_url: hub_url.trim_end_matches('/').to_owned(),
+        listens_on,
         body_limit: config.http.body_limit.bytes(),
         settings: config.for_protocols(),
         running_requests: adapter::idempotency::RunningRequests::default(),

@@ -1,6 +1,7 @@
 //! The hub context that adapters get, alone and together with a protocol's own state.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
@@ -26,6 +27,8 @@ pub struct HubContextParts {
     pub egress: Arc<Egress>,
     /// The hub's own base URL, without a trailing slash.
     pub hub_url: String,
+    /// The address that this node listens on.
+    pub listens_on: SocketAddr,
     pub body_limit: usize,
     pub settings: HubSettings,
     /// The protocols that the hub speaks, in the order of [`crate::ALL`].

@@ -186,6 +186,14 @@ async fn a_card_that_wants_more_than_the_hub_can_present_is_refused() {
         assert!(refused.str("/error/message").contains(why), "{scheme}: {}", refused.text);
     }
     register(&json!({"httpAuthSecurityScheme": {"scheme": "Bearer"}}), &bearer).await.expect(201);
+    // Names of headers that no call can have, or that the hub sets itself.
+    for name in ["Host", "Content-Length", "Transfer-Encoding", "Connection", "TE", "Accept"] {
+        let auth = json!({"scheme": "header", "name": name, "value": "a"});
+        let body = json!({"card_url": puppet.card_url(), "name": "other", "auth": auth});
+        let refused = hub.register_card(None, &body).await.expect(400);
+        let field = refused.str("/error/details/1/fieldViolations/0/field");
+        assert_eq!(field, "auth.name", "{name}: {}", refused.text);
+    }
     for auth in [
         json!({"scheme": "bearer"}),
         json!({"scheme": "digest", "token": "x"}),

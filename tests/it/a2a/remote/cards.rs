@@ -163,6 +163,20 @@ async fn a_card_that_cannot_be_used_is_refused_and_says_why() {
         let reply = hub.register_card(None, &body).await.expect(400);
         assert!(reply.str("/error/message").contains(why), "{why}: {}", reply.text);
     }
+    // The hub under other names.
+    let (_, port) = hub.url.rsplit_once(':').expect("a port");
+    for host in ["localhost", "LOCALHOST", "localhost.", "127.0.0.2", "[::ffff:127.0.0.1]"] {
+        let at = format!("http://{host}:{port}/a2a/agents/x");
+        let body = json!({"card_url": format!("{at}/.well-known/agent-card.json"), "name": "geo"});
+        let reply = hub.register_card(None, &body).await.expect(400);
+        let said = reply.str("/error/message");
+        assert!(said.contains("at this hub"), "{host}: {said}");
+        puppet.change_card(|card| card["supportedInterfaces"][0]["url"] = at.clone().into());
+        let body = json!({"card_url": puppet.card_url(), "name": "geo"});
+        let reply = hub.register_card(None, &body).await.expect(400);
+        let said = reply.str("/error/message");
+        assert!(said.contains("at this hub"), "{host}: {said}");
+    }
     assert_eq!(hub.get("/a2a/agents/geo", None).await.status, 404, "nothing is left");
 }
 

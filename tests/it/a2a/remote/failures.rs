@@ -340,6 +340,9 @@ async fn events_that_are_too_large_fail_the_job_and_foreign_ones_are_ignored() {
     of_another("statusUpdate", json!({"status": {"state": "TASK_STATE_FAILED"}}));
     let artifact = json!({"artifactId": "theirs", "parts": [{"text": "not ours"}]});
     of_another("artifactUpdate", json!({ "artifact": artifact }));
+    // So does an artifact without an id and parts.
+    let nothing = json!({"artifactId": "", "parts": []});
+    scene.puppet.artifact(&task, nothing, false);
     // Kinds and states of later versions say nothing.
     scene.puppet.event(&task, json!({"laterUpdate": {"taskId": task}}));
     let later =

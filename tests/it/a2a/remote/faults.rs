@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::failures::Scene;
 use super::server::{Fault, Puppet};
-use crate::a2a::kit::{first_text, text_message};
+use crate::a2a::kit::{first_text, hire_message, text_message};
 use crate::kit::eventually;
 
 /// A status of the task `t-1`.
@@ -224,4 +224,62 @@ async fn a_server_with_empty_streams_is_subscribed_to_less_and_less_often() {
     assert!(calls <= 3, "{calls} calls, each a second later and more");
     scene.puppet.complete(&task, "done");
     scene.until(&own, "TASK_STATE_COMPLETED").await;
+}
+
+#[tokio::test]
+async fn events_without_a_pause_hide_neither_a_task_nor_its_cancellation() {
+    let scene = Scene::of(Puppet::start().await).await;
+    let (base, key) = (&scene.geo.base, &scene.client.key);
+    let own = scene.open("m-1").await;
+    let task = scene.puppet.task().await;
+    scene.puppet.status(&task, "TASK_STATE_WORKING", None);
+    scene.until(&own, "TASK_STATE_WORKING").await;
+    scene.puppet.cut(&task);
+    scene.puppet.streamed(&task, 1).await;
+    let flood = async {
+        let status = json!({"state": "TASK_STATE_WORKING"});
+        let update = json!({"taskId": task, "contextId": "remote-c1", "status": status});
+        loop {
+            scene.puppet.event(&task, json!({ "statusUpdate": update }));
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    let watch = async {
+        scene.puppet.text(&task, "a", "Take the A2.", false);
+        eventually(async || {
+            let shown = scene.hub.get_task(base, key, &own).await;
+            shown["artifacts"][0]["parts"][0]["text"] == "Take the A2."
+        })
+        .await;
+        scene.hub.result(base, key, "CancelTask", json!({"id": own})).await;
+        scene.puppet.called("CancelTask", 1).await;
+    };
+    tokio::select! {
+        () = flood => {}
+        () = watch => {}
+    }
+}
+
+#[tokio::test]
+async fn progress_with_a_used_id_or_with_metadata_alone_reaches_its_requester() {
+    let scene = Scene::of(Puppet::start().await).await;
+    let message = hire_message("m-1", "go", json!({"budget": "0.25"}));
+    let mut stream = scene.hub.follow(&scene.geo.base, &scene.client.key, message).await;
+    let task = scene.puppet.task().await;
+    scene.puppet.says(&task, "TASK_STATE_WORKING", "p", "10%");
+    scene.puppet.says(&task, "TASK_STATE_WORKING", "p", "20%");
+    let update = json!({"taskId": task, "contextId": "remote-c1", "metadata": {"percent": 50},
+        "status": {"state": "TASK_STATE_WORKING"}});
+    scene.puppet.event(&task, json!({ "statusUpdate": update }));
+    scene.puppet.complete(&task, "done");
+    let told = |event: &crate::relay::kit::Event| {
+        let update = &event.data["statusUpdate"];
+        let text = update["status"]["message"]["parts"][0]["text"].clone();
+        (text, update["metadata"]["percent"].clone())
+    };
+    let events: Vec<_> = stream.rest().await.iter().map(told).collect();
+    let expected =
+        [(json!("10%"), Value::Null), (json!("20%"), Value::Null), (Value::Null, json!(50))];
+    let at = events.iter().position(|event| *event == expected[0]).expect("the first progress");
+    assert_eq!(events[at..at + 3], expected, "{events:?}");
 }

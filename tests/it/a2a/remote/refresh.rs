@@ -101,6 +101,8 @@ async fn an_agent_shows_its_server_and_a_bad_card_leaves_the_old_one() {
     works(&hub, &puppet, "geo", "after").await;
     let reply = hub.refresh("geo", &geo.key).await.expect(200);
     assert_eq!(reply.at("/changed"), false);
+    puppet.change_card(|card| card["description"] = "Plans routes by the lake".into());
+    assert_eq!(hub.refresh("geo", &geo.key).await.expect(200).at("/changed"), true);
     assert_eq!(shown(&hub, "geo").await.get("problem"), None, "it is over");
     // Agents without a server have nothing of it.
     hub.a2a_client("client").await;

@@ -151,11 +151,17 @@ pub(super) struct ClientFactory {
 }
 
 impl ClientFactory {
-    /// Resolves the host of `target` as a connect does, and checks every address it gets.
-    pub(super) async fn check_addresses(&self, target: &CheckedUrl) -> Result<(), ResolveError> {
-        let Some(Host::Domain(name)) = target.url().host() else { return Ok(()) };
+    /// The addresses of `target`, resolved as a connect does it. Every one is checked.
+    pub(super) async fn addresses(&self, target: &CheckedUrl) -> Result<Vec<IpAddr>, ResolveError> {
+        let name = match target.url().host() {
+            Some(Host::Domain(name)) => name,
+            Some(Host::Ipv4(ip)) => return Ok(vec![ip.into()]),
+            Some(Host::Ipv6(ip)) => return Ok(vec![ip.into()]),
+            None => return Ok(Vec::new()),
+        };
         let plain = target.is_plain_http();
-        checked_addresses(&*self.names, &self.guard, plain, name).await.map(drop)
+        let found = checked_addresses(&*self.names, &self.guard, plain, name).await?;
+        Ok(found.iter().map(SocketAddr::ip).collect())
     }
 
     /// A client for https: any checked address is accepted.

@@ -20,6 +20,11 @@ const RESERVED: [&str; 12] = [
     "upgrade",
 ];
 
+/// Whether a header of this name can be sent.
+pub fn can_send_header(name: &str) -> bool {
+    HeaderName::from_bytes(name.as_bytes()).is_ok_and(|name| !RESERVED.contains(&name.as_str()))
+}
+
 /// Converts pairs into headers; a single one that cannot be sent refuses them all.
 pub(super) fn parse_headers(pairs: Vec<(String, String)>) -> Result<HeaderMap, TargetError> {
     let mut headers = HeaderMap::with_capacity(pairs.len());
@@ -62,8 +67,10 @@ mod tests {
 
     #[test]
     fn names_that_are_no_names_or_belong_to_the_client_are_refused() {
+        assert!(can_send_header("X-Note"));
         for name in ["", "x y", "x:", "x\r\n", "é", "Host", "Content-Length", "Transfer-Encoding"]
         {
+            assert!(!can_send_header(name), "{name:?}");
             assert_eq!(one(name, "1").err(), Some(TargetError::InvalidHeader), "{name:?}");
         }
     }

@@ -12,6 +12,7 @@ mod response;
 #[cfg(test)]
 mod tests;
 
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use rialto_core::time::{Millis, Timestamp};
 
 pub use dial::{Resolve, ResolveFuture};
 pub use guard::{CheckedUrl, Guard, TargetError, url_is_private};
+pub use headers::can_send_header;
 pub use response::{HttpResponse, REFUSED, ResponseLimits, SendError, StreamingResponse};
 
 use dial::{ClientFactory, ResolveError, SystemResolver};
@@ -168,10 +170,15 @@ impl Egress {
     /// Resolves the host of `url` and checks all its addresses without connecting: for
     /// registrations that should fail early. Every later call checks them again.
     pub async fn check_addresses(&self, url: &str) -> Result<(), SendError> {
+        self.addresses(url).await.map(drop)
+    }
+
+    /// The addresses that a call of `url` may connect to now, all of them checked.
+    pub async fn addresses(&self, url: &str) -> Result<Vec<IpAddr>, SendError> {
         let target = self.guard.check_url(url)?;
-        let checked = tokio::time::timeout(self.timeout, self.dialling.check_addresses(&target));
-        match checked.await {
-            Ok(Ok(())) => Ok(()),
+        let found = tokio::time::timeout(self.timeout, self.dialling.addresses(&target));
+        match found.await {
+            Ok(Ok(found)) => Ok(found),
             Ok(Err(ResolveError::Blocked(error))) => Err(SendError::Blocked(error)),
             Ok(Err(ResolveError::NotResolved(_))) | Err(_) => {
                 Err(SendError::Unreachable("the name could not be resolved".to_owned()))

@@ -93,6 +93,7 @@ impl Hub {
             engine: engine.clone(),
             egress: Arc::new(egress),
             hub_url: "http://hub.example".to_owned(),
+            listens_on: ([127, 0, 0, 1], 1).into(),
             body_limit: 1 << 20,
             settings: Default::default(),
             running_requests: Default::default(),

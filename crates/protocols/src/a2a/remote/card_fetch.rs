@@ -1,6 +1,7 @@
 //! Fetches cards of other servers, and verifies their signatures (R86 to R92).
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
 use rialto_core::money::Credits;
@@ -85,7 +86,7 @@ fn usual_url(url: &str) -> Option<String> {
 
 /// Fetches the card at a URL, or says why it cannot be used.
 pub async fn fetch(context: &A2aContext, url: &str) -> Result<FetchedCard, FetchError> {
-    if is_own(context, url) {
+    if is_own(context, url).await {
         let text = "is at this hub, whose agents are here already; give the card of a server \
                     elsewhere";
         return Err(text.to_owned().into());
@@ -103,7 +104,7 @@ pub async fn fetch(context: &A2aContext, url: &str) -> Result<FetchedCard, Fetch
         "has no usable interface: the hub speaks JSONRPC and HTTP+JSON of 1.0, and JSONRPC of 0.3"
             .to_owned()
     })?;
-    if is_own(context, &interface.url) {
+    if is_own(context, &interface.url).await {
         return Err("has an interface at this hub; its agents are here already".to_owned().into());
     }
     context.egress.check_url(&interface.url).map_err(|why| {
@@ -148,9 +149,38 @@ async fn get(
     Err(why.into())
 }
 
-/// Whether a URL is one of this hub (R88).
-fn is_own(context: &A2aContext, url: &str) -> bool {
-    origin_of(url).is_some_and(|origin| origin_of(&context.hub_url) == Some(origin))
+/// Whether a URL is one of this hub, by its name or by an address that it leads to (R88).
+async fn is_own(context: &A2aContext, url: &str) -> bool {
+    let (Ok(target), Ok(hub)) = (Url::parse(url), Url::parse(&context.hub_url)) else {
+        return false;
+    };
+    let has_same_port = target.port_or_known_default() == hub.port_or_known_default()
+        || target.port().is_none() && hub.port().is_none();
+    if has_same_port && host_name(&target) == host_name(&hub) {
+        return true;
+    }
+    if target.port_or_known_default() != Some(context.listens_on.port()) {
+        return false;
+    }
+    let found = context.egress.addresses(url).await.unwrap_or_default();
+    found.into_iter().any(|ip| leads_to(context.listens_on.ip(), ip))
+}
+
+/// The host of a URL, which is in small letters, without a final dot.
+fn host_name(url: &Url) -> &str {
+    let name = url.host_str().unwrap_or_default();
+    name.strip_suffix('.').unwrap_or(name)
+}
+
+/// Whether a server that listens on `listens_on` can be reached at an address.
+fn leads_to(listens_on: IpAddr, address: IpAddr) -> bool {
+    let (listens_on, address) = (listens_on.to_canonical(), address.to_canonical());
+    let is_local = address.is_loopback() || address.is_unspecified();
+    if listens_on.is_unspecified() {
+        // Only addresses of this machine can be bound.
+        return is_local || UdpSocket::bind((address, 0)).is_ok();
+    }
+    address == listens_on || listens_on.is_loopback() && is_local
 }
 
 /// Whether a card has a good signature: `false` if it has none, an error if all are bad (R90).

@@ -1,9 +1,9 @@
 //! Credentials for servers of other agents: sealed on disk, and sent only to the origin that they
 //! were registered for (R92).
 
-use axum::http::HeaderName;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use rialto_engine::delivery::egress::can_send_header;
 use rialto_engine::random::RandomSource;
 use rialto_engine::secret::HubSecret;
 use serde::{Deserialize, Serialize};
@@ -19,8 +19,15 @@ const BEARER_EXAMPLE: &str = r#""auth":{"scheme":"bearer","token":"…"}"#;
 /// What seals them.
 const PURPOSE: &str = "a2a worker";
 /// Headers that the hub sets itself, besides those of the connection.
-const RESERVED_HEADERS: [&str; 6] =
-    ["accept", "content-type", "a2a-version", "a2a-extensions", "user-agent", "cookie"];
+const RESERVED_HEADERS: [&str; 7] = [
+    "accept",
+    "content-type",
+    "a2a-version",
+    "a2a-extensions",
+    "x-a2a-extensions",
+    "user-agent",
+    "cookie",
+];
 
 /// What the hub presents to the server of an agent. It has no `Debug`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,7 +173,7 @@ fn sealing_context(agent: &str, origin: &str) -> String {
 
 fn is_own_header(name: &str) -> bool {
     let is_reserved = RESERVED_HEADERS.iter().any(|one| name.eq_ignore_ascii_case(one));
-    HeaderName::from_bytes(name.as_bytes()).is_ok() && !is_reserved
+    can_send_header(name) && !is_reserved
 }
 
 /// The scheme, host and port of a URL.

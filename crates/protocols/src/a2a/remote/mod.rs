@@ -323,6 +323,15 @@ pub fn card_with(agent: &Agent, remote: &RemoteAgent) -> String {
     serde_json::to_string(&stored).unwrap_or_default()
 }
 
+/// Whether two cards of rows have one description and version.
+pub fn has_same_text(one: &str, other: &str) -> bool {
+    let text = |card: &str| {
+        let stored = serde_json::from_str::<StoredCard>(card).ok();
+        stored.map(|stored| (stored.description, stored.version))
+    };
+    text(one) == text(other)
+}
+
 /// The token that an owner puts into its card. It is derived from the agent's name, so it stays the
 /// same, and is stored nowhere.
 pub fn owner_token(secret: &HubSecret, name: &str) -> String {

@@ -13,7 +13,7 @@ use rialto_engine::Failure;
 
 use super::card_fetch::{self, FetchError, Terms};
 use super::credentials::origin_of;
-use super::{FetchProblem, RemoteAgent, agent_content, card_with};
+use super::{FetchProblem, RemoteAgent, agent_content, card_with, has_same_text};
 use crate::a2a::A2aContext;
 
 /// How often a card is written when it was changed meanwhile.
@@ -94,7 +94,8 @@ async fn try_refresh(context: &A2aContext, id: AgentId) -> Result<Refreshed, Ref
             let content = agent_content(&fetched.card, &remote);
             let is_changed = !remote.has_same_card(&known)
                 || content.skills != agent.skills
-                || content.name != agent.name;
+                || content.name != agent.name
+                || !has_same_text(&content.card, &agent.card);
             let order = UpdateCard {
                 agent: id,
                 known: Digest::of(&[agent.card.as_bytes()]),

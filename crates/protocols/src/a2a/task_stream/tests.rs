@@ -115,6 +115,7 @@ impl Scene {
             engine: engine.clone(),
             egress: Arc::new(Egress::new(EgressSettings::default()).expect("an egress")),
             hub_url: "https://hub.example".to_owned(),
+            listens_on: ([127, 0, 0, 1], 1).into(),
             body_limit: 1 << 20,
             settings: Default::default(),
             protocols: Vec::new(),

@@ -135,6 +135,9 @@ impl Follower {
 
     /// Reports what of an artifact was not reported.
     async fn take_whole_artifact(&mut self, artifact: &Artifact) -> Step {
+        if is_nothing(artifact) {
+            return Ok(());
+        }
         let artifact = named(artifact.clone());
         let extras = ArtifactExtras::default();
         match self.reported.missing(&artifact) {
@@ -157,6 +160,9 @@ impl Follower {
     }
 
     async fn take_artifact(&mut self, update: ArtifactUpdate) -> Step {
+        if is_nothing(&update.artifact) {
+            return Ok(());
+        }
         let extras = ArtifactExtras::of(&update);
         let artifact = named(update.artifact);
         let append = update.append && self.reported.has_artifact(&artifact.artifact_id);
@@ -190,6 +196,15 @@ impl Follower {
         self.report_progress(update, original).await?;
         self.reported.add_message(&message);
         Ok(())
+    }
+
+    /// Reports what a status says without a message, which only requesters of this protocol read.
+    async fn report_metadata(&mut self, state: TaskState, metadata: String) -> Step {
+        if self.job.request.origin != ID {
+            return Ok(());
+        }
+        let original = status_text(state, None, Some(metadata));
+        self.report_progress(ProgressUpdate::default(), original).await
     }
 
     /// Reports a text of the hub about the work.
@@ -249,9 +264,10 @@ impl Follower {
                     self.record(HandoverStage::Working).await?;
                 }
                 self.has_gone_on |= self.has_all_answers();
-                match message.filter(|_| is_new) {
-                    Some(message) => self.report_status(state, message, metadata).await,
-                    None => Ok(()),
+                match (message.filter(|_| is_new), metadata) {
+                    (Some(message), metadata) => self.report_status(state, message, metadata).await,
+                    (None, Some(metadata)) => self.report_metadata(state, metadata).await,
+                    (None, None) => Ok(()),
                 }
             }
             TaskState::InputRequired | TaskState::AuthRequired => {
@@ -577,6 +593,11 @@ fn status_text(state: TaskState, message: Option<Message>, metadata: Option<Stri
 
 fn shortened(text: &str) -> String {
     text.chars().take(TEXT_MAX).collect()
+}
+
+/// Whether an artifact has neither an id nor a part.
+fn is_nothing(artifact: &Artifact) -> bool {
+    artifact.artifact_id.is_empty() && artifact.parts.is_empty()
 }
 
 /// An artifact with an id.
