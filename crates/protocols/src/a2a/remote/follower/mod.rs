@@ -5,6 +5,7 @@
 //! anything of it is reported. So a follower that starts after a crash knows what may have happened
 //! (R99). Whatever cannot be known is looked up at the server, or ends the job without blame (R100).
 
+mod end;
 mod report;
 mod send;
 mod watch;
