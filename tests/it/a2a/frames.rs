@@ -146,6 +146,7 @@ async fn a_body_is_json_whatever_its_type_says_and_the_type_is_named_only_if_it_
     for (kind, code, reason) in [
         ("text/xml", -32005, "CONTENT_TYPE_NOT_SUPPORTED"),
         ("application/json", -32700, "PARSE_ERROR"),
+        ("APPLICATION/JSON", -32700, "PARSE_ERROR"),
         ("application/a2a+json", -32700, "PARSE_ERROR"),
     ] {
         let reply = scene.post(&[("content-type", kind)], bad).await;

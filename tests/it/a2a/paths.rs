@@ -12,7 +12,9 @@ async fn the_accepted_type_decides_the_type_of_an_answer_and_not_of_an_error() {
     for (accept, kind) in [
         ("application/a2a+json", "application/a2a+json"),
         ("application/json, application/a2a+json;q=0.9", "application/a2a+json"),
+        ("APPLICATION/A2A+JSON", "application/a2a+json"),
         ("application/json", "application/json"),
+        ("application/a2a+json;q=0, */*", "application/json"),
         ("*/*", "application/json"),
     ] {
         let more = [("accept", accept)];

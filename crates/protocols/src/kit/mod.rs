@@ -16,6 +16,7 @@ pub mod ijson;
 pub mod jcs;
 pub mod jws;
 pub mod last_event_id;
+pub mod media_type;
 pub mod name;
 pub mod object;
 pub mod query;

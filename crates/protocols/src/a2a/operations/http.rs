@@ -21,6 +21,7 @@ use crate::adapter::request::BodyBytes;
 use crate::adapter::shutdown::Shutdown;
 use crate::kit::canonical::canonical_bytes;
 use crate::kit::ijson::{self, Json};
+use crate::kit::media_type;
 use crate::kit::query::Query;
 
 /// A request whose caller is known, before its body is read.
@@ -77,7 +78,7 @@ impl HttpCall {
     fn json(&self) -> Result<Json<'_>, A2aError> {
         ijson::read(&self.body).map_err(|bad| {
             let kind = self.call.header("content-type");
-            if kind.is_none_or(|kind| kind.contains("json")) {
+            if kind.is_none_or(media_type::is_json) {
                 A2aError::new(Reason::ParseError, format!("not valid JSON: {bad}"))
             } else {
                 let text = "the body must be JSON with Content-Type: application/json";

@@ -47,6 +47,7 @@ use crate::adapter::request::MatchedOperation;
 use crate::adapter::shutdown::Shutdown;
 use crate::adapter::{Operation, OperationInfo, RowsRead};
 use crate::kit::api_doc::AnyObject;
+use crate::kit::media_type;
 use crate::kit::object::ObjectWriter;
 use crate::kit::sse;
 
@@ -517,8 +518,9 @@ impl Call {
             Binding::JsonRpc { id, .. } => json_response(200, write_result(id, body)),
             Binding::Http => {
                 let mut response = json_response(200, body.to_owned());
-                let wanted = self.header("accept").is_some_and(|text| text.contains(A2A_JSON));
-                if wanted {
+                let accepted = self.headers.get_all(header::ACCEPT).iter();
+                let mut texts = accepted.filter_map(|value| value.to_str().ok());
+                if texts.any(|text| media_type::names(text, A2A_JSON)) {
                     let kind = HeaderValue::from_static(A2A_JSON);
                     response.headers_mut().insert(header::CONTENT_TYPE, kind);
                 }

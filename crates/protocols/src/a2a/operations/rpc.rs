@@ -18,6 +18,7 @@ use crate::adapter::request::BodyBytes;
 use crate::adapter::shutdown::Shutdown;
 use crate::kit::canonical::canonical_bytes;
 use crate::kit::ijson;
+use crate::kit::media_type;
 use crate::kit::query::Query;
 
 /// Any method.
@@ -37,7 +38,7 @@ pub async fn call(
         Err(error) => return http_response(&error),
     };
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let request = match RpcRequest::read(&body, kind.is_none_or(|kind| kind.contains("json"))) {
+    let request = match RpcRequest::read(&body, kind.is_none_or(media_type::is_json)) {
         Ok(request) => request,
         Err(failure) => return rpc_error_response(&failure.error, &failure.id, failure.version),
     };
