@@ -167,7 +167,7 @@ async fn a_result_with_too_many_artifacts_is_data() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_requester_sends_a_hundred_messages_about_one_task() {
+async fn a_requester_sends_a_hundred_messages_about_one_task_of_limited_size() {
     let scene = Scene::set().await;
     let worker = TaskWorker::join(&scene.hub, "echo", "0").await;
     let task = scene.takes(&worker, text_message("m", "hi")).await.expect("a task");
@@ -176,9 +176,19 @@ async fn a_requester_sends_a_hundred_messages_about_one_task() {
     for _ in 0..100 {
         scene.takes(&worker, more.clone()).await.expect("it is taken");
     }
-    let params = json!({ "message": more });
-    let refused = scene.hub.refusal(&worker.base, &scene.client.key, "SendMessage", params).await;
-    assert_eq!(refused, (-32602, "INVALID_PARAMS".to_owned()));
+    let wrong = Err("message.parts".to_owned());
+    assert_eq!(scene.takes(&worker, more).await, wrong);
+    // Together they have a size, too.
+    let task = scene.takes(&worker, text_message("m", &"x".repeat(900_000))).await.expect("a task");
+    let mut long = text_message("m", &"x".repeat(400_000));
+    long["taskId"] = task["id"].clone();
+    scene.takes(&worker, long.clone()).await.expect("it is taken");
+    let params = json!({ "message": long });
+    let refused = scene.hub.rpc(&worker.base, &scene.client.key, "SendMessage", params).await;
+    let violation = refused.at("/error/data/1/fieldViolations/0");
+    assert_eq!(violation["field"], "message.parts");
+    let text = violation["description"].as_str().expect("a text");
+    assert!(text.contains("512 KiB") && text.contains("begin a new task"), "{text}");
     scene.hub.stop().await;
 }
 

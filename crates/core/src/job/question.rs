@@ -60,7 +60,7 @@ pub struct RequesterMessage {
 }
 
 /// The most messages of a requester about one job after its request.
-const MESSAGES_MAX: usize = 100;
+pub const MESSAGES_MAX: usize = 100;
 
 impl Question {
     /// The size of its content.

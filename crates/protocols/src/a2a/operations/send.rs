@@ -9,6 +9,7 @@ use rialto_core::answer::Answer as CoreAnswer;
 use rialto_core::command::{Command, JobRef, OpenJobWithWebhook, SendToWorker, SetJobWebhook};
 use rialto_core::id::AgentId;
 use rialto_core::idempotency::{Idempotency, Receipt};
+use rialto_core::job::question::MESSAGES_MAX;
 use rialto_core::job::{Job, Selection};
 use rialto_core::money::Credits;
 use rialto_core::refusal::Refusal;
@@ -306,7 +307,8 @@ impl Send<'_> {
             input,
         }));
         match engine.run_once(order, self.repeat.map(|repeat| repeat.0)).await {
-            Ok(ran) => self.answer_after(ran.answer, ran.replayed).await,
+            Ok(ran) => self.answer_core(ran.answer, ran.replayed).await,
+            Err(Failure::Refused(Refusal::TooManyReports { .. })) => Err(self.too_much()),
             Err(failure) => Err(self.failure(&failure)),
         }
     }
@@ -317,8 +319,20 @@ impl Send<'_> {
         self.answer_task(job, meta, replayed).await
     }
 
-    /// The same for a message to a task that has had events before.
-    async fn answer_after(&self, answer: CoreAnswer, replayed: bool) -> Result<Answer, A2aError> {
+    /// The error for a message that its task has no more room for.
+    fn too_much(&self) -> A2aError {
+        let engine = &self.call.context.engine;
+        let bytes = engine.with_world(|world| world.rules.progress.question_bytes);
+        // Each message is kept as it came and as the input of its worker.
+        let text = format!(
+            "must be shorter: after its first message a task takes at most {MESSAGES_MAX} more, of \
+             about {} KiB together; begin a new task for what does not fit",
+            bytes >> 11
+        );
+        A2aError::invalid_field("message.parts", text)
+    }
+
+    async fn answer_core(&self, answer: CoreAnswer, replayed: bool) -> Result<Answer, A2aError> {
         let CoreAnswer::Job { job, .. } = answer else { return Err(lost()) };
         let meta = TaskMeta::of(&job).ok_or_else(lost)?;
         if self.is_streaming && !replayed {
