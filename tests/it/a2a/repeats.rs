@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::kit::{Client, HIRE, TaskWorker, hire_message, id, rpc, send_call, state, text_message};
 use crate::kit::{Reply, TestHub, together};
+use crate::relay::kit::Event;
 
 struct Scene {
     hub: TestHub,
@@ -200,6 +201,44 @@ async fn a_repeated_answer_to_a_question_counts_once() {
     }
     let shown = scene.hub.get_task(&worker.base, &scene.client.key, &id(&task)).await;
     assert_eq!(shown["history"].as_array().map(Vec::len), Some(3), "{shown}");
+    scene.hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_answer_is_the_stream_of_the_task_from_the_answer_on() {
+    let scene = Scene::set().await;
+    let worker = TaskWorker::join(&scene.hub, "echo", "0").await;
+    let (base, key) = (worker.base.as_str(), scene.client.key.as_str());
+    let task = scene.hub.begin(base, key, text_message("m-1", "hi")).await;
+    let job = worker.take().await;
+    let artifact = json!({"artifactId": "a", "parts": [{"text": "x"}]});
+    worker.part(&job, artifact.clone(), false).await;
+    worker.ask(&job, "which city?").await;
+    let mut message = text_message("m-2", "Lugano");
+    message["taskId"] = task["id"].clone();
+    let path = format!("{base}/message:stream");
+    let body = json!({ "message": message }).to_string();
+    let answer = || scene.hub.stream(("POST", &path), key, &[("idempotency-key", "k")], &body);
+    let mut first = answer().await;
+    let mut all = vec![first.event().await];
+    assert_eq!(state(&all[0].data["task"]), "TASK_STATE_WORKING");
+    assert_eq!(all[0].data["task"]["history"].as_array().map(Vec::len), Some(3));
+    let mut running = answer().await;
+    assert_eq!(running.header("idempotency-replayed"), Some("true"));
+    worker.part(&job, artifact, true).await;
+    worker.ask(&job, "which day?").await;
+    all.extend(first.rest().await);
+    let shown = |events: Vec<Event>| -> Vec<(u64, Value)> {
+        events.into_iter().map(|event| (event.position(), event.data)).collect()
+    };
+    let all = shown(all);
+    assert_eq!(all.len(), 3, "the task, the next piece and the next question");
+    assert_eq!(shown(running.rest().await), all);
+    // Nor does it change with what comes later.
+    message["messageId"] = "m-3".into();
+    scene.hub.begin(base, key, message).await;
+    worker.succeed(&job, json!({"text": "done"})).await;
+    assert_eq!(shown(answer().await.rest().await), all);
     scene.hub.stop().await;
 }
 

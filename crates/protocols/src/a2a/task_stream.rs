@@ -23,7 +23,7 @@ use super::A2aContext;
 use super::errors;
 use super::operations::Binding;
 use super::task_log::{self, Artifacts, LogReader, TaskEvent, TaskLog};
-use super::translate::{self, TaskMeta, TaskView};
+use super::translate::{self, Moment, TaskMeta, TaskView};
 use super::wire::error::A2aError;
 use super::wire::rpc;
 use super::wire::task::{StreamEvent, TaskState};
@@ -42,8 +42,8 @@ const CHUNK_BYTES: usize = 256 << 10;
 pub enum StreamStart {
     /// With the task as it was opened, followed by everything since.
     Opening,
-    /// With the task as the given row of its job is.
-    Snapshot,
+    /// With the task as it was at a moment, followed by everything since.
+    Snapshot(Moment),
     /// After an event that the reader has.
     After(u32),
 }
@@ -198,12 +198,15 @@ impl TaskStream {
                 self.skipped = position;
                 (None, task_log::entry_before(&self.job, &self.meta, position))
             }
-            StreamStart::Snapshot => {
+            StreamStart::Snapshot(moment) => {
                 let log = TaskLog::load(&engine, &self.job, 0).await?;
-                let view = TaskView { history_length, ..TaskView::FULL };
+                let view = TaskView { history_length, moment, ..TaskView::FULL };
                 let task = engine
                     .with_world(|world| translate::task(world, &self.job, &self.meta, &log, view));
-                let sent = self.job.progress.reports;
+                let sent = match moment {
+                    Moment::Now => self.job.progress.reports,
+                    Moment::After { entry, .. } => entry,
+                };
                 let event = StreamEvent::Task(Box::new(task));
                 (Some(TaskEvent { position: sent + 1, event }), sent)
             }

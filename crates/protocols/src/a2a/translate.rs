@@ -420,6 +420,16 @@ pub enum Moment {
     },
 }
 
+impl Moment {
+    /// When a message of the requester had come, by its place among those after the first.
+    pub fn after_message(job: &Job, at: usize) -> Option<Self> {
+        let message = job.messages.get(at)?;
+        // With an answer the work goes on, which is the next entry.
+        let entry = message.after + u32::from(message.answers.is_some());
+        Some(Self::After { entry, messages: at + 1 })
+    }
+}
+
 /// Which parts of a task are wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskView {

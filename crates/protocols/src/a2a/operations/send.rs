@@ -22,7 +22,7 @@ use crate::a2a::errors::{self, Asked, Declined};
 use crate::a2a::extensions;
 use crate::a2a::task_stream::StreamStart;
 use crate::a2a::translate::{
-    self, Hire, KEY_MAX, LEASE, MESSAGE_SKILL, NewTask, TaskMeta, TaskView, price_text,
+    self, Hire, KEY_MAX, LEASE, MESSAGE_SKILL, Moment, NewTask, TaskMeta, TaskView, price_text,
 };
 use crate::a2a::wire::Version;
 use crate::a2a::wire::content;
@@ -284,11 +284,7 @@ impl Send<'_> {
         let agent = agent.and_then(|id| engine.with_world(|world| world.agent(id).cloned()));
         self.check_content(agent.as_deref())?;
         let by = self.call.client.agent;
-        let message = Message {
-            context_id: Some(meta.context_id.clone()),
-            task_id: Some(job.uuid.to_string()),
-            ..self.params.message.clone()
-        };
+        let message = self.message_to(&job, &meta);
         let input = content::input_of(&message.parts);
         if let Err(Refusal::InputRejected { reason }) = check_answer(&job, None, &input).await {
             let text = format!("does not fit what the agent asked for: {reason}");
@@ -313,10 +309,13 @@ impl Send<'_> {
         }
     }
 
-    async fn answer_core(&self, answer: CoreAnswer, replayed: bool) -> Result<Answer, A2aError> {
-        let CoreAnswer::Job { job, .. } = answer else { return Err(lost()) };
-        let meta = TaskMeta::of(&job).ok_or_else(lost)?;
-        self.answer_task(job, meta, replayed).await
+    /// The message with the task that it goes on with.
+    fn message_to(&self, job: &Job, meta: &TaskMeta) -> Message {
+        Message {
+            context_id: Some(meta.context_id.clone()),
+            task_id: Some(job.uuid.to_string()),
+            ..self.params.message.clone()
+        }
     }
 
     /// The error for a message that its task has no more room for.
@@ -335,9 +334,6 @@ impl Send<'_> {
     async fn answer_core(&self, answer: CoreAnswer, replayed: bool) -> Result<Answer, A2aError> {
         let CoreAnswer::Job { job, .. } = answer else { return Err(lost()) };
         let meta = TaskMeta::of(&job).ok_or_else(lost)?;
-        if self.is_streaming && !replayed {
-            return Ok(self.stream(job, meta, StreamStart::Snapshot, replayed));
-        }
         self.answer_task(job, meta, replayed).await
     }
 
@@ -350,7 +346,7 @@ impl Send<'_> {
     ) -> Result<Answer, A2aError> {
         let uuid = job.uuid;
         if self.is_streaming {
-            return Ok(self.stream(job, meta, StreamStart::Opening, is_replayed));
+            return Ok(self.stream(job, meta, is_replayed));
         }
         let wait = self.call.context.state.settings.sync_wait;
         let waits = !self.configuration().return_immediately && wait.0 > 0;
@@ -371,18 +367,23 @@ impl Send<'_> {
         Ok(self.sent(SendResult::Event(event), Some(uuid), is_replayed))
     }
 
-    /// The events of the task, until it ends or asks.
-    fn stream(
-        &self,
-        job: Arc<Job>,
-        meta: TaskMeta,
-        start: StreamStart,
-        is_replayed: bool,
-    ) -> Answer {
+    /// The events of the task since the message, until it ends or asks.
+    fn stream(&self, job: Arc<Job>, meta: TaskMeta, is_replayed: bool) -> Answer {
+        let start = self.stream_start(&job, &meta);
         let (uuid, history_length) = (job.uuid, self.configuration().history_length);
         let view = StreamView { start, ends_at_question: true, history_length };
         let stream = tasks::stream(self.call, job, meta, view);
         self.sent(SendResult::Stream(Box::new(stream)), Some(uuid), is_replayed)
+    }
+
+    fn stream_start(&self, job: &Job, meta: &TaskMeta) -> StreamStart {
+        if self.params.message.task_id.as_ref().is_none_or(String::is_empty) {
+            return StreamStart::Opening;
+        }
+        let body = self.message_to(job, meta).write(Version::V1);
+        let sent = job.messages.iter().rposition(|known| known.body == body);
+        let moment = sent.and_then(|at| Moment::after_message(job, at));
+        StreamStart::Snapshot(moment.unwrap_or(Moment::Now))
     }
 
     fn sent(&self, result: SendResult, job: Option<uuid::Uuid>, is_replayed: bool) -> Answer {

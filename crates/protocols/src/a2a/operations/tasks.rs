@@ -18,7 +18,7 @@ use crate::a2a::ID;
 use crate::a2a::errors;
 use crate::a2a::task_log::{self, TaskLog};
 use crate::a2a::task_stream::{StreamReader, StreamStart, TaskStream};
-use crate::a2a::translate::{self, TaskMeta, TaskView, state_of, status_time};
+use crate::a2a::translate::{self, Moment, TaskMeta, TaskView, state_of, status_time};
 use crate::a2a::wire::Version;
 use crate::a2a::wire::error::{A2aError, Reason};
 use crate::a2a::wire::params::{ListParams, TaskParams};
@@ -113,7 +113,7 @@ pub async fn subscribe(call: &Call, params: TaskParams) -> Result<Answer, A2aErr
             let text = "the task has ended; GetTask shows its result";
             return Err(A2aError::new(Reason::UnsupportedOperation, text));
         }
-        None => StreamStart::Snapshot,
+        None => StreamStart::Snapshot(Moment::Now),
     };
     let view = StreamView { start, ends_at_question: false, history_length: params.history_length };
     Ok(Answer::Stream(Box::new(stream(call, job, meta, view))))

@@ -282,7 +282,7 @@ async fn a_fault_before_the_first_event_is_a_plain_error() {
     scene.progress("one").await;
     scene.fails.store(true, Ordering::SeqCst);
     for binding in bindings() {
-        for start in [StreamStart::Snapshot, StreamStart::After(1)] {
+        for start in [StreamStart::Snapshot(Moment::Now), StreamStart::After(1)] {
             let response = scene.stream(binding.clone(), start).await;
             assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
             assert_eq!(response.headers()["content-type"], "application/json");
