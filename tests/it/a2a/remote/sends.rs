@@ -63,6 +63,38 @@ async fn the_accepted_modes_go_to_the_worker_and_its_parts_come_back_as_they_are
 }
 
 #[tokio::test]
+async fn data_without_a_stated_type_is_taken_in_both_versions() {
+    let hub = TestHub::serve(&[]).await;
+    let puppet = Puppet::start().await;
+    puppet.change_card(|card| card["defaultInputModes"] = json!(["text/plain"]));
+    let geo = hub.remote(&puppet, "geo").await;
+    let client = hub.a2a_client("client").await;
+    let new = json!({"messageId": "m-1", "role": "ROLE_USER", "parts": [{"data": {"n": 1}}]});
+    hub.begin(&geo.base, &client.key, new.clone()).await;
+    let old = |part: Value| {
+        let message =
+            json!({"kind": "message", "messageId": "m-2", "role": "user", "parts": [part]});
+        let params = json!({"message": message, "configuration": {"blocking": false}});
+        crate::a2a::kit::rpc(1, "message/send", params).to_string()
+    };
+    let send = async |body: String| {
+        let more = [("a2a-version", "0.3")];
+        hub.request(("POST", &geo.base), &client.key, &more, &body).await.expect(200)
+    };
+    let reply = send(old(json!({"kind": "data", "data": {"n": 1}}))).await;
+    assert_eq!(reply.at("/result/kind"), "task", "{}", reply.text);
+    // A stated one counts in both.
+    let mut stated = new;
+    stated["parts"][0]["mediaType"] = "application/json".into();
+    let refused = hub.refusal(&geo.base, &client.key, "SendMessage", json!({"message": stated}));
+    assert_eq!(refused.await.0, -32005);
+    let file = json!({"bytes": "AAEC", "mimeType": "application/json"});
+    let reply = send(old(json!({"kind": "file", "file": file}))).await;
+    assert_eq!(reply.at("/error/code"), -32005, "{}", reply.text);
+    hub.stop().await;
+}
+
+#[tokio::test]
 async fn types_and_extensions_are_those_of_the_workers_card() {
     let hub = TestHub::serve(&[]).await;
     let puppet = Puppet::start().await;

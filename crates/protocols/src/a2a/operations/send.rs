@@ -27,7 +27,7 @@ use crate::a2a::translate::{
 use crate::a2a::wire::Version;
 use crate::a2a::wire::content;
 use crate::a2a::wire::error::{A2aError, Reason};
-use crate::a2a::wire::message::{Message, Part};
+use crate::a2a::wire::message::{Message, Part, PartContent};
 use crate::a2a::wire::params::{SendConfiguration, SendParams};
 use crate::a2a::wire::task::StreamEvent;
 use crate::a2a::{ID, directory};
@@ -261,8 +261,11 @@ impl Send<'_> {
     /// Refuses media types that the agent, or else the hub, does not take (R46).
     fn check_content(&self, agent: Option<&Agent>) -> Result<(), A2aError> {
         let modes = agent.map_or_else(directory::hub_modes, directory::input_modes);
-        let stated = self.params.message.parts.iter().filter_map(|part| part.media_type.as_deref());
-        for media_type in stated {
+        let is_old = self.call.binding.version() == Version::V03;
+        // The type of a data part of 0.3 is not stated but implied.
+        let is_implied = |part: &Part| is_old && matches!(part.content, PartContent::Data(_));
+        let stated = self.params.message.parts.iter().filter(|part| !is_implied(part));
+        for media_type in stated.filter_map(|part| part.media_type.as_deref()) {
             if !content::is_type_allowed(&modes, media_type) {
                 let text = format!("{media_type} is not accepted; send {}", modes.join(" or "));
                 return Err(A2aError::new(Reason::ContentTypeNotSupported, text));
