@@ -70,8 +70,20 @@ async fn a_task_has_eight_push_configurations() {
     for number in 0..8 {
         scene.hub.result(&worker.base, key, create, config(number.to_string())).await;
     }
-    let ninth = scene.hub.refusal(&worker.base, key, create, config("8".to_owned())).await;
-    assert_eq!(ninth, (-32602, "INVALID_PARAMS".to_owned()));
+    let ninth = scene.hub.rpc(&worker.base, key, create, config("8".to_owned())).await;
+    assert_eq!(ninth.at("/error/code"), -32602);
+    let violation = ninth.at("/error/data/1/fieldViolations/0");
+    assert_eq!(violation["field"], "taskId");
+    let text = violation["description"].as_str().expect("a text");
+    assert!(text.contains("8 push configurations"), "{text}");
+    // Nor does a message bring one.
+    let mut message = text_message("m-2", "more");
+    message["taskId"] = task.as_str().into();
+    let configuration = json!({"returnImmediately": true,
+        "taskPushNotificationConfig": {"url": "https://client.example/"}});
+    let params = json!({"message": message, "configuration": configuration});
+    let ninth = scene.hub.rpc(&worker.base, key, "SendMessage", params).await;
+    assert_eq!(ninth.str("/error/data/1/fieldViolations/0/field"), "message.taskId");
     // One in place of another is no ninth.
     scene.hub.result(&worker.base, key, create, config("7".to_owned())).await;
     scene.hub.stop().await;

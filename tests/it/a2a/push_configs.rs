@@ -119,27 +119,41 @@ async fn a_configuration_needs_a_url_that_may_be_called_and_texts_that_fit_a_hea
     let (base, key) = (worker.base.as_str(), scene.client.key.as_str());
     let task = id(&scene.hub.begin(base, key, text_message("m-1", "hi")).await);
     let good = scene.config("c");
-    for (name, value) in [
-        ("url", json!("http://10.0.0.1/hook")),
-        ("url", json!("https://user@client.example/hook")),
-        ("url", json!("ftp://client.example/hook")),
-        ("url", json!("client.example")),
-        ("url", json!("")),
-        ("url", json!(format!("https://client.example/{}", "x".repeat(2_048)))),
-        ("token", json!("a\r\nb: c")),
-        ("authentication", json!({"scheme": "Bearer\n", "credentials": "x"})),
-        ("authentication", json!({"scheme": "Bearer", "credentials": "x\ny"})),
+    for (name, value, place) in [
+        ("url", json!("http://10.0.0.1/hook"), "url"),
+        ("url", json!("https://user@client.example/hook"), "url"),
+        ("url", json!("ftp://client.example/hook"), "url"),
+        ("url", json!("client.example"), "url"),
+        ("url", json!(""), "url"),
+        ("url", json!(format!("https://client.example/{}", "x".repeat(2_048))), "url"),
+        ("token", json!("a\r\nb: c"), "token"),
+        (
+            "authentication",
+            json!({"scheme": "Bearer\n", "credentials": "x"}),
+            "authentication.scheme",
+        ),
+        (
+            "authentication",
+            json!({"scheme": "Bearer", "credentials": "x\ny"}),
+            "authentication.credentials",
+        ),
+        ("id", json!("a\u{0}b"), "id"),
+        ("id", json!("a\u{202e}b"), "id"),
+        ("id", json!("x".repeat(257)), "id"),
     ] {
         let mut config = good.clone();
         config[name] = value.clone();
         let inline = json!({"message": text_message("m-2", "hi"), "configuration":
             {"returnImmediately": true, "taskPushNotificationConfig": config}});
-        let refused = scene.hub.refusal(base, key, "SendMessage", inline).await;
-        assert_eq!(refused.0, -32602, "{name} {value}");
+        let refused = scene.hub.rpc(base, key, "SendMessage", inline).await;
+        assert_eq!(refused.at("/error/code"), -32602, "{name} {value}");
+        let field = format!("configuration.taskPushNotificationConfig.{place}");
+        assert_eq!(refused.at("/error/data/1/fieldViolations/0/field"), field, "{value}");
         config["taskId"] = task.as_str().into();
         let method = "CreateTaskPushNotificationConfig";
-        let refused = scene.hub.refusal(base, key, method, config).await;
-        assert_eq!(refused.0, -32602, "{name} {value}");
+        let refused = scene.hub.rpc(base, key, method, config).await;
+        assert_eq!(refused.at("/error/code"), -32602, "{name} {value}");
+        assert_eq!(refused.at("/error/data/1/fieldViolations/0/field"), place, "{value}");
     }
     let listed = scene.call("/a2a", "ListTasks", json!({})).await;
     assert_eq!(listed["totalSize"], 1, "a refused send opens nothing");
@@ -167,6 +181,13 @@ async fn in_0_3_a_configuration_stands_beside_its_task_and_the_oldest_needs_no_i
         json!({"taskId": task, "pushNotificationConfig":
             {"id": id, "url": scene.hook.url, "authentication": {"schemes": ["Bearer"]}}})
     };
+    // What is wrong has its place of 0.3.
+    let mut wrong = set.clone();
+    wrong["pushNotificationConfig"]["token"] = "a\nb".into();
+    wrong["pushNotificationConfig"]["authentication"]["schemes"] = json!(["Bearer\n"]);
+    let refused = call("set", wrong).await["error"]["data"]["fieldViolations"].clone();
+    assert_eq!(refused[0]["field"], "pushNotificationConfig.token", "{refused}");
+    assert_eq!(refused[1]["field"], "pushNotificationConfig.authentication.schemes", "{refused}");
     // Without an id it has that of the task.
     assert_eq!(call("set", set.clone()).await["result"], shown(&task));
     let mut second = set.clone();

@@ -1,8 +1,11 @@
 //! Push configurations of tasks.
 
+use axum::http::HeaderValue;
 use rialto_core::answer::Answer as CoreAnswer;
 use rialto_core::command::{Command, JobRef, RemoveJobWebhook, SetJobWebhook};
 use rialto_core::job::{Job, JobWebhook};
+use rialto_core::refusal::Refusal;
+use rialto_engine::Failure;
 
 use super::{Answer, Call, tasks};
 use crate::a2a::delivery::{PushSecrets, StoredPush, push_config};
@@ -10,23 +13,51 @@ use crate::a2a::errors;
 use crate::a2a::wire::Version;
 use crate::a2a::wire::error::A2aError;
 use crate::a2a::wire::params::{PushConfig, PushParams};
+use crate::a2a::wire::reader::{Violation, Violations};
 
-/// Checks a configuration before anything is done with it.
-pub fn check(call: &Call, config: &PushConfig, field: &str) -> Result<(), A2aError> {
-    let checked = call.context.egress.check_url(&config.url);
-    checked.map_err(|why| A2aError::invalid_field(field, why.to_string()))?;
-    let is_header = |text: &str| axum::http::HeaderValue::from_str(text).is_ok();
-    let authentication = config.authentication.as_ref();
-    let texts = [
-        config.token.as_deref(),
-        authentication.map(|it| it.scheme.as_str()),
-        authentication.and_then(|it| it.credentials.as_deref()),
-    ];
-    if texts.into_iter().flatten().all(is_header) {
-        return Ok(());
+/// Checks a configuration, which may come with a message, before anything is done with it.
+pub fn check(call: &Call, config: &PushConfig, with_message: bool) -> Result<(), A2aError> {
+    let version = call.binding.version();
+    let place = match (version, with_message) {
+        (Version::V1, false) => "",
+        (Version::V03, false) => "pushNotificationConfig.",
+        (Version::V1, true) => "configuration.taskPushNotificationConfig.",
+        (Version::V03, true) => "configuration.pushNotificationConfig.",
+    };
+    let scheme = match version {
+        Version::V1 => "authentication.scheme",
+        Version::V03 => "authentication.schemes",
+    };
+    let mut wrong = Violations::new();
+    let mut reject = |name: &str, description: String| {
+        wrong.push(Violation { field: format!("{place}{name}"), description });
+    };
+    if let Err(why) = call.context.egress.check_url(&config.url) {
+        reject("url", why.to_string());
     }
-    let text = "token, scheme and credentials must be valid in a header";
-    Err(A2aError::invalid_field(field, text))
+    let authentication = config.authentication.as_ref();
+    for (name, text) in [
+        ("token", config.token.as_deref()),
+        (scheme, authentication.map(|it| it.scheme.as_str())),
+        ("authentication.credentials", authentication.and_then(|it| it.credentials.as_deref())),
+    ] {
+        if text.is_some_and(|text| HeaderValue::from_str(text).is_err()) {
+            reject(name, "must be valid in a header".to_owned());
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(A2aError::invalid(wrong)) }
+}
+
+/// The error for a configuration that is not stored. `task` is the field that names its task.
+pub fn failure(failure: &Failure, task: &str) -> A2aError {
+    match failure {
+        Failure::Refused(Refusal::TooManyReports { max }) => {
+            let text =
+                format!("has {max} push configurations, which is the most; delete one first");
+            A2aError::invalid_field(task, text)
+        }
+        other => errors::from_engine(other),
+    }
 }
 
 /// What is stored of a configuration.
@@ -53,7 +84,7 @@ pub async fn create(call: &Call, config: PushConfig) -> Result<Answer, A2aError>
     let task = config.task_id.clone();
     let task = task.ok_or_else(|| A2aError::invalid_field("taskId", "is required"))?;
     let (job, _) = tasks::find(call, &task).await?;
-    check(call, &config, "url")?;
+    check(call, &config, false)?;
     let webhook = webhook(call, &job.uuid.to_string(), config);
     let (id, by) = (webhook.id.clone(), call.client.agent);
     let order = SetJobWebhook { job: JobRef::Id(job.id), by, webhook };
@@ -67,7 +98,7 @@ async fn run(call: &Call, order: Command, task: &str) -> Result<std::sync::Arc<J
     match call.context.engine.run(order).await {
         Ok(CoreAnswer::Job { job, .. }) => Ok(job),
         Ok(_) => Err(A2aError::task_not_found(task)),
-        Err(failure) => Err(errors::from_engine(&failure)),
+        Err(failed) => Err(failure(&failed, "taskId")),
     }
 }
 

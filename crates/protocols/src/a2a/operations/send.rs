@@ -48,7 +48,7 @@ pub async fn send(
 ) -> Result<Answer, A2aError> {
     check_extensions(call)?;
     if let Some(config) = &params.configuration.push {
-        push::check(call, config, "configuration.taskPushNotificationConfig.url")?;
+        push::check(call, config, true)?;
     }
     let repeat = Repeat::new(call, &hire, is_streaming, digest)?;
     let send = Send { call, params, hire, is_streaming, repeat };
@@ -297,7 +297,7 @@ impl Send<'_> {
             let webhook = push::webhook(self.call, task, config);
             let order = SetJobWebhook { job: JobRef::Id(job.id), by, webhook };
             let set = engine.run(Command::SetJobWebhook(Box::new(order))).await;
-            set.map_err(|failure| errors::from_engine(&failure))?;
+            set.map_err(|failure| push::failure(&failure, "message.taskId"))?;
         }
         let order = Command::SendToWorker(Box::new(SendToWorker {
             job: JobRef::Id(job.id),

@@ -266,7 +266,7 @@ fn read_bytes(r: &Reader<'_, '_>, name: &str, wrong: &mut Violations) -> Option<
 }
 
 /// Checks an id that a client chose (R29).
-fn check_id(r: &Reader<'_, '_>, name: &str, id: &str, max: usize, wrong: &mut Violations) {
+pub fn check_id(r: &Reader<'_, '_>, name: &str, id: &str, max: usize, wrong: &mut Violations) {
     match name::check_name(id, max) {
         Ok(()) | Err(BadName::Empty) => {}
         Err(BadName::Invisible) => r.reject(name, BadName::Invisible.to_string(), wrong),

@@ -3,14 +3,16 @@
 use rialto_core::time::Timestamp;
 
 use super::Version;
-use super::message::{Message, Role};
+use super::message::{Message, check_id};
 use super::reader::{Reader, Violation, Violations, parse_integer, parse_time};
 use super::task::TaskState;
 use crate::kit::ijson::{self, Json, JsonValue};
 use crate::kit::object::ObjectWriter;
 use crate::kit::query::Query;
 
-/// The longest id, URL or token of a push configuration, in characters.
+/// The longest id of a push configuration, in characters.
+const PUSH_ID_MAX: usize = 256;
+/// The longest URL or token of one.
 const PUSH_TEXT_MAX: usize = 2_048;
 
 /// A message to an agent, and how its result is wanted.
@@ -353,8 +355,10 @@ impl PushConfig {
             let credentials = r.short_text("credentials", PUSH_TEXT_MAX, wrong).filter(given);
             Some(PushAuthentication { scheme: scheme.filter(given)?, credentials })
         });
+        let id = r.text("id", wrong).filter(given);
+        check_id(r, "id", id.as_deref().unwrap_or_default(), PUSH_ID_MAX, wrong);
         Self {
-            id: r.short_text("id", 256, wrong).filter(given),
+            id,
             task_id: r.text("taskId", wrong).filter(given),
             url,
             token: r.short_text("token", PUSH_TEXT_MAX, wrong).filter(given),
