@@ -168,7 +168,7 @@ async fn bad_parameters_are_reported_all_at_once_with_their_places() {
         "message": {
             "messageId": "x".repeat(257), "role": "ROLE_AGENT", "contextId": "c\u{202e}",
             "parts": [{"text": "a", "url": "b"}, {}, {"text": 1}, {"raw": "§"}],
-            "metadata": {"urn:rialto:a2a:hire:v1": {"budget": "1.0000001", "queue": "yes", "key": ""}},
+            "metadata": {"urn:rialto:a2a:hire:v1": {"budget": "1.0000001", "queue": "yes", "key": "", "hop": -1}},
             "extensions": [1],
         },
         "configuration": {"historyLength": -1, "returnImmediately": "no",
@@ -185,6 +185,7 @@ async fn bad_parameters_are_reported_all_at_once_with_their_places() {
         "message.metadata.urn:rialto:a2a:hire:v1.budget",
         "message.metadata.urn:rialto:a2a:hire:v1.queue",
         "message.metadata.urn:rialto:a2a:hire:v1.key",
+        "message.metadata.urn:rialto:a2a:hire:v1.hop",
         "message.extensions[0]",
         "configuration.historyLength",
         "configuration.returnImmediately",
@@ -211,6 +212,13 @@ async fn bad_parameters_are_reported_all_at_once_with_their_places() {
     let http = scene.hub.request(("POST", &path), &scene.key, &[], &params.to_string()).await;
     let http = http.expect(400);
     assert_eq!(fields(&http.at("/error/details/1/fieldViolations")), expected);
+    // A client is told the one role that it has.
+    for role in ["ROLE_AGENT", "ROLE_ROBOT"] {
+        let message = json!({"messageId": "m", "role": role, "parts": [{"text": "hi"}]});
+        let params = json!({ "message": message });
+        let reply = scene.hub.rpc(&worker.base, &scene.key, "SendMessage", params).await;
+        assert_eq!(reply.str("/error/message"), "message.role must be ROLE_USER");
+    }
     // 0.3 has them beside the reason.
     let old = json!({"message": {"role": "agent", "parts": [{"kind": "video"}]}, "metadata": 7});
     let old = rpc(1, "message/send", old).to_string();

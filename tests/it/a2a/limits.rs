@@ -224,14 +224,22 @@ async fn a_request_is_read_as_proto_json_allows() {
         json!({"context_id": "c", "page_size": "5", "status": "UNRECOGNIZED"}),
         json!({"contextId": "c", "pageSize": 5.0, "status": 1, "historyLength": null}),
         json!({"contextId": "c", "pageSize": 5e0, "status": "TASK_STATE_SUBMITTED", "else": []}),
-        json!({"contextId": "c", "status": 99, "statusTimestampAfter": null}),
+        json!({"contextId": "c", "status": "1", "statusTimestampAfter": null}),
+        json!({"contextId": "c", "status": 0}),
     ] {
         let page = scene.hub.result(&worker.base, key, "ListTasks", params.clone()).await;
         assert_eq!(page["totalSize"], 1, "{params}");
     }
-    for bad in
-        [json!({"pageSize": "5.5"}), json!({"pageSize": true}), json!({"includeArtifacts": "true"})]
-    {
+    for bad in [
+        json!({"pageSize": "5.5"}),
+        json!({"pageSize": true}),
+        json!({"includeArtifacts": "true"}),
+        json!({"status": 99}),
+        json!({"status": "99"}),
+        json!({"status": -1}),
+        json!({"status": 1.5}),
+        json!({"status": ["TASK_STATE_WORKING"]}),
+    ] {
         let refused = scene.hub.refusal(&worker.base, key, "ListTasks", bad.clone()).await;
         assert_eq!(refused.0, -32602, "{bad}");
     }

@@ -43,6 +43,7 @@ async fn a_query_names_what_is_wrong_with_it_and_unknown_names_are_ignored() {
         ("historyLength=many", "historyLength"),
         ("includeArtifacts=maybe", "includeArtifacts"),
         ("status=DANCING", "status"),
+        ("status=99", "status"),
         ("statusTimestampAfter=yesterday", "statusTimestampAfter"),
         ("pageToken=strange", "pageToken"),
     ] {
@@ -51,11 +52,13 @@ async fn a_query_names_what_is_wrong_with_it_and_unknown_names_are_ignored() {
         let place = reply.str("/error/details/1/fieldViolations/0/field");
         assert_eq!(place, field, "{}", reply.text);
     }
-    let good = "pageSize=5&historyLength=0&includeArtifacts=false&status=TASK_STATE_WORKING\
+    let good = "pageSize=5&historyLength=0&includeArtifacts=false\
                 &statusTimestampAfter=2026-01-01T00:00:00Z&contextId=c&page_size=x&else=1&pageToken=";
-    let path = format!("/a2a/tasks?{good}");
-    let reply = hub.request(("GET", &path), &client.key, &[], "").await.expect(200);
-    assert_eq!(reply.at("/pageSize"), 5);
+    for state in ["TASK_STATE_WORKING", "2", ""] {
+        let path = format!("/a2a/tasks?{good}&status={state}");
+        let reply = hub.request(("GET", &path), &client.key, &[], "").await.expect(200);
+        assert_eq!(reply.at("/pageSize"), 5);
+    }
     hub.stop().await;
 }
 

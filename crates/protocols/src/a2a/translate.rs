@@ -102,6 +102,9 @@ impl Hire {
             parsed
         });
         let hop = r.integer("hop", wrong).unwrap_or(0);
+        if hop < 0 {
+            r.reject("hop", "must not be negative", wrong);
+        }
         let key = r.short_text("key", KEY_MAX, wrong);
         if key.as_ref().is_some_and(String::is_empty) {
             r.reject("key", format!("must have 1 to {KEY_MAX} characters"), wrong);

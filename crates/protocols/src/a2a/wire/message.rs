@@ -289,8 +289,23 @@ impl Message {
         }
     }
 
-    /// Reads a message.
+    /// Reads a message of either side.
     pub fn read(json: &Json<'_>, at: &str, version: Version, wrong: &mut Violations) -> Self {
+        Self::read_of((json, at), version, &[Role::User, Role::Agent], wrong)
+    }
+
+    /// Reads a message that a client sends.
+    pub fn read_sent(json: &Json<'_>, at: &str, version: Version, wrong: &mut Violations) -> Self {
+        Self::read_of((json, at), version, &[Role::User], wrong)
+    }
+
+    /// Reads a message, with its place, of one of these sides.
+    fn read_of(
+        (json, at): (&Json<'_>, &str),
+        version: Version,
+        roles: &[Role],
+        wrong: &mut Violations,
+    ) -> Self {
         let mut message = Self::of_agent(String::new(), Vec::new());
         let Some(r) = Reader::new(json, at, wrong) else { return message };
         message.message_id = r.required_text("messageId", wrong);
@@ -301,10 +316,10 @@ impl Message {
         check_id(&r, "contextId", context_id, CONTEXT_ID_MAX, wrong);
         message.task_id = r.text("taskId", wrong).filter(given);
         match r.get("role").map(|role| Role::read(role, version)) {
-            Some(Some(role)) => message.role = role,
-            Some(None) => {
-                let (user, agent) = (Role::User.name(version), Role::Agent.name(version));
-                r.reject("role", format!("must be {user} or {agent}"), wrong);
+            Some(Some(role)) if roles.contains(&role) => message.role = role,
+            Some(_) => {
+                let names: Vec<&str> = roles.iter().map(|role| role.name(version)).collect();
+                r.reject("role", format!("must be {}", names.join(" or ")), wrong);
             }
             None => r.reject("role", "is required", wrong),
         }

@@ -116,14 +116,7 @@ impl SendParams {
         let Some(r) = Reader::new(json, "", wrong) else { return params };
         match r.get("message") {
             Some(message) => {
-                params.message = Message::read(message, "message", version, wrong);
-                let role_given = message.get("role").is_some();
-                let is_broken = wrong.iter().any(|one| one.field == "message.role");
-                if role_given && !is_broken && params.message.role != Role::User {
-                    let name = if version == Version::V1 { "ROLE_USER" } else { "user" };
-                    let description = format!("must be {name}");
-                    wrong.push(Violation { field: "message.role".to_owned(), description });
-                }
+                params.message = Message::read_sent(message, "message", version, wrong);
             }
             None => r.reject("message", "is required", wrong),
         }
@@ -234,9 +227,9 @@ impl ListParams {
             let given = |text: &String| !text.is_empty();
             let status = r.get("status").and_then(|status| match status.value() {
                 JsonValue::String(text) => read_status(text, version, wrong),
-                JsonValue::Number(digits) => digits.parse().ok().and_then(TaskState::from_number),
+                JsonValue::Number(digits) => read_status(digits, version, wrong),
                 _ => {
-                    r.reject("status", "must be the name of a state", wrong);
+                    r.reject("status", STATUS, wrong);
                     None
                 }
             });
@@ -280,9 +273,7 @@ impl ListParams {
                 }
                 size
             });
-            let number = |text: &str| text.parse().ok().and_then(TaskState::from_number);
-            let status = text("status")
-                .and_then(|text| number(&text).or_else(|| read_status(&text, Version::V1, wrong)));
+            let status = text("status").and_then(|text| read_status(&text, Version::V1, wrong));
             let after = text("statusTimestampAfter")
                 .and_then(|text| parse_time(&text, || "statusTimestampAfter".to_owned(), wrong));
             Self {
@@ -299,15 +290,19 @@ impl ListParams {
     }
 }
 
-/// The state of a filter; the names for "no state" filter nothing.
+/// What a filter by state must be.
+const STATUS: &str = "must be the name or the number of a state, such as TASK_STATE_WORKING";
+
+/// The state of a filter, by name or number; those for "no state" filter nothing.
 fn read_status(text: &str, version: Version, wrong: &mut Violations) -> Option<TaskState> {
-    if matches!(text, "" | "UNRECOGNIZED" | "TASK_STATE_UNSPECIFIED") {
+    let number = parse_integer(text);
+    if number == Some(0) || matches!(text, "" | "UNRECOGNIZED" | "TASK_STATE_UNSPECIFIED") {
         return None;
     }
-    let state = TaskState::parse(text, version);
+    let state = number.map_or_else(|| TaskState::parse(text, version), TaskState::from_number);
     if state.is_none() {
-        let description = "must be the name of a state, such as TASK_STATE_WORKING".to_owned();
-        wrong.push(Violation { field: "status".to_owned(), description });
+        let (field, description) = ("status".to_owned(), STATUS.to_owned());
+        wrong.push(Violation { field, description });
     }
     state
 }
