@@ -74,6 +74,26 @@ async fn a_task_has_its_status_artifacts_history_and_metadata() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_last_event_of_a_hired_task_says_what_was_paid() {
+    let scene = Scene::set().await;
+    let key = scene.client.key.as_str();
+    let told = json!({"price": "0.10", "paid": "0.10"});
+    for (skill, price, expected) in [("sum", "0.10", told), ("echo", "0", Value::Null)] {
+        let worker = TaskWorker::join(&scene.hub, skill, price).await;
+        let message = hire_message("m-1", "hi", json!({ "budget": price }));
+        let mut stream = scene.hub.follow(&worker.base, key, message).await;
+        let job = worker.work(json!({"text": "done"})).await;
+        let last = stream.rest().await.pop().expect("an event");
+        assert_eq!(last.data["statusUpdate"]["metadata"][HIRE], expected, "{skill}");
+        let task = job["id"].as_str().expect("an id");
+        let before = (last.position() - 1).to_string();
+        let mut again = scene.hub.subscribe(&worker.base, key, task, Some(&before)).await;
+        assert_eq!(again.event().await.data, last.data);
+    }
+    scene.hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_history_has_every_message_in_order_also_with_equal_ids() {
     let scene = Scene::set().await;
     let worker = TaskWorker::join(&scene.hub, "echo", "0").await;

@@ -397,14 +397,24 @@ fn refused(job: &Job) -> Option<&'static str> {
     (cause == Cause::InputMisfit).then_some("INPUT_MISFIT")
 }
 
-/// The metadata of the last status update: what the worker said, and why it could not take the job.
+/// The metadata of the last status update: what the worker said, what was paid if it had a price, and
+/// why the worker could not take the job.
 pub fn end_metadata(job: &Job, meta: &TaskMeta) -> Option<String> {
     let end = OriginalStatus::of_end(job, meta);
     let original = end.as_ref().and_then(OriginalStatus::metadata);
-    let Some(refused) = refused(job) else { return original.map(str::to_owned) };
-    let hire = ObjectWriter::new().text("refused", refused).finish();
-    let own = ObjectWriter::new().raw(extensions::HIRE, &hire).finish();
-    Some(original::merge_metadata(original, own))
+    let price = job.assignment.map(|turn| turn.price).filter(|price| !price.is_zero());
+    let paid = price.and(job.result.as_ref()).map(|result| result.paid);
+    let refused = refused(job);
+    if price.is_none() && refused.is_none() {
+        return original.map(str::to_owned);
+    }
+    let hire = ObjectWriter::new()
+        .maybe_text("price", price.map(price_text).as_deref())
+        .maybe_text("paid", paid.map(price_text).as_deref())
+        .maybe_text("refused", refused)
+        .finish();
+    let own = ObjectWriter::new().raw(extensions::HIRE, &hire);
+    Some(original::merge_metadata(original, own.finish()))
 }
 
 /// An amount as this protocol writes it.
