@@ -39,7 +39,7 @@ pub struct Asked<'a> {
     /// What the caller can spend.
     pub spendable: Credits,
     /// The hub was to choose the agent.
-    pub at_front_desk: bool,
+    pub at_hub: bool,
     pub hub_url: &'a str,
 }
 
@@ -137,9 +137,7 @@ pub fn declined(refusal: &Refusal, asked: &Asked<'_>) -> Option<Declined> {
             costs(),
             price_text(*spendable)
         ),
-        Refusal::NoSuchAgent | Refusal::NoSuchSkill | Refusal::SkillNotOffered
-            if asked.at_front_desk =>
-        {
+        Refusal::NoSuchAgent | Refusal::NoSuchSkill | Refusal::SkillNotOffered if asked.at_hub => {
             format!("no agent offers {skill:?}; GET {hub_url}/{ID}/agents lists all")
         }
         Refusal::NoSuchSkill | Refusal::SkillNotOffered => {
@@ -342,7 +340,7 @@ mod tests {
         skill: "sum",
         price: Some(Credits::from_micros(250_000)),
         spendable: Credits::from_micros(50_000),
-        at_front_desk: false,
+        at_hub: false,
         hub_url: "http://hub",
     };
 
@@ -436,7 +434,7 @@ mod tests {
             "sum costs 0.25 credits, and you can spend 0.05; GET http://hub/v1/me shows your \
              account"
         );
-        let asked = Asked { at_front_desk: true, ..ASKED };
+        let asked = Asked { at_hub: true, ..ASKED };
         let unknown = declined(&Refusal::NoSuchSkill, &asked).unwrap().text;
         assert_eq!(unknown, "no agent offers \"sum\"; GET http://hub/a2a/agents lists all");
     }

@@ -424,7 +424,7 @@ impl Send<'_> {
             skill,
             price,
             spendable: spendable.unwrap_or_default(),
-            at_front_desk: self.call.agent.is_none(),
+            at_hub: self.call.agent.is_none(),
             hub_url: &context.hub_url,
         };
         errors::declined(refusal, &asked).unwrap_or_default()
