@@ -26,7 +26,12 @@ async fn flow_9_a_server_is_registered_proven_and_hired() {
     assert!(key.starts_with("rk_") && token.starts_with("po_"), "{}", reply.text);
     expected["api_key"] = key.as_str().into();
     expected["proof"]["params"]["token"] = token.into();
-    assert_eq!(reply.json(), expected);
+    let mut registered = reply.json();
+    // It also says what to do with the proof, which the exchange leaves to the documentation.
+    let next = registered.as_object_mut().and_then(|members| members.remove("next"));
+    let next = next.expect("the next step").to_string();
+    assert!(next.contains("/a2a/agents/geo-route-planner/refresh"), "{next}");
+    assert_eq!(registered, expected);
     puppet.change_card(|card| card["capabilities"]["extensions"] = json!([reply.at("/proof")]));
     let refreshed = hub.refresh("geo-route-planner", &key).await.expect(200);
     assert_eq!(refreshed.json(), here(&refresh["response"]["body"]));
