@@ -39,7 +39,7 @@ async fn post(egress: &Egress, url: &str) -> Result<HttpResponse, SendError> {
 
 /// A resolver that returns its answers in order, repeats the last one, and counts the lookups.
 struct Names {
-    answers: Vec<Vec<std::net::IpAddr>>,
+    answers: Vec<Vec<IpAddr>>,
     asked: AtomicUsize,
 }
 
