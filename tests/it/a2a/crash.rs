@@ -238,7 +238,12 @@ fn pushed(got: &[Got], task: &str) -> BTreeMap<u64, Value> {
 /// The event in a push, without its position.
 fn event_in(mut body: Value) -> Value {
     let update = body.as_object_mut().expect("an object").values_mut().next().expect("one");
-    update.as_object_mut().expect("an object").remove("metadata");
+    let update = update.as_object_mut().expect("an object");
+    let metadata = update["metadata"].as_object_mut().expect("an object");
+    metadata.remove("urn:rialto:a2a:resume:v1").expect("a position");
+    if metadata.is_empty() {
+        update.remove("metadata");
+    }
     body
 }
 

@@ -69,6 +69,9 @@ NoticeKind: TypeAlias = Literal[
     "input_requested",
     "input_provided",
     "message",
+    "step",
+    "log_entry",
+    "requester_message",
 ]
 EntryKind: TypeAlias = Literal["grant", "burn", "transfer", "hold", "capture", "release"]
 Availability: TypeAlias = Literal["online", "busy", "offline"]
@@ -78,6 +81,7 @@ Liveness: TypeAlias = Literal["reached", "polls", "always"]
 Fate: TypeAlias = Literal["kept", "renamed", "defaulted", "dropped"]
 Select: TypeAlias = Literal["best", "cheapest", "offers"]
 Side: TypeAlias = Literal["asked", "worked"]
+Signature: TypeAlias = Literal["verified", "unsigned"]
 Stage: TypeAlias = Literal["live", "ended", "all"]
 FailureCause: TypeAlias = Literal["execution", "invalid_input", "refused"]
 #: A time as text, in bodies.
@@ -107,6 +111,38 @@ class SkillView:
     output_schema: Any = None
 
 
+@schema("HubInterfaceView")
+@dataclass(frozen=True)
+class Interface:
+    """Where the hub calls an agent, and how."""
+
+    url: str
+    binding: str
+    version: str
+
+
+@schema("HubFetchProblemView")
+@dataclass(frozen=True)
+class FetchProblem:
+    """A failed attempt to fetch the description of an agent."""
+
+    at: datetime
+    text: str
+
+
+@schema("HubOwnServerView")
+@dataclass(frozen=True)
+class OwnServer:
+    """The server of an agent that the hub calls by itself."""
+
+    card_url: str
+    interface: Interface
+    signature: Signature
+    proven: bool
+    fetched_at: datetime
+    problem: FetchProblem | None = None
+
+
 @schema("HubAgentView")
 @dataclass(frozen=True)
 class AgentView:
@@ -129,6 +165,7 @@ class AgentView:
     registered_at: datetime
     liveness: Liveness | None = None
     endpoint: str | None = None
+    server: OwnServer | None = None
 
 
 @schema("HubAccountView")
@@ -278,6 +315,7 @@ class JobView:
     deadline: datetime
     ended_at: datetime | None
     guest: str | None = None
+    waits_for: int | None = None
     by_offer: bool = False
     budget: Decimal | None = None
     held: Decimal | None = None
