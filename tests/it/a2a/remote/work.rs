@@ -458,6 +458,8 @@ async fn the_messages_of_a_conversation_go_into_one_context_of_the_worker() {
         assert!(matches!(sent.status, 200 | 202), "{}", sent.text);
         let task = puppet.task().await;
         puppet.complete(&task, "Take the A2.");
+        // The context of a task is known once the worker has answered.
+        eventually(async || hub.engine.with_world(|world| world.live_jobs().count() == 0)).await;
     }
     let contexts: Vec<Value> =
         puppet.messages().iter().map(|message| message["contextId"].clone()).collect();
