@@ -12,8 +12,9 @@ use crate::kit::{Process, http};
 /// Memory that may remain after a storm: kept by allocators and connection buffers. None of it is
 /// content of the requests, of which one alone had a tenth of this.
 const LEFT_BEHIND: u64 = 24 << 20;
-/// Memory that may remain after a restart: the earlier agents, and nothing of the storm.
-const RESTARTED: u64 = 12 << 20;
+/// Memory that may remain after a restart: the earlier agents, what a start reads, and nothing of the
+/// storm. About 12 MiB in a debug build.
+const RESTARTED: u64 = 16 << 20;
 /// Disk space that may remain: the records of executed signed orders.
 const ON_DISK: u64 = 4 << 20;
 
