@@ -135,13 +135,19 @@ fn find_json_problem(text: &str) -> Option<String> {
     }
 }
 
+/// How much of a number an error text shows.
+const DIGITS_SHOWN: usize = 40;
+
 /// A value that some parsers cannot hold: a number out of range, or more levels than these.
 fn find_unportable_value(json: &Json<'_>, levels: usize) -> Option<String> {
     let inside = |value: &Json<'_>| find_unportable_value(value, levels - 1);
     match json.value() {
         JsonValue::Number(digits) => {
             let is_beyond = digits.parse::<f64>().is_ok_and(f64::is_infinite);
-            is_beyond.then(|| format!("the number {digits} is too large"))
+            // It may have thousands of digits.
+            let more = if digits.len() > DIGITS_SHOWN { "…" } else { "" };
+            let shown: String = digits.chars().take(DIGITS_SHOWN).collect();
+            is_beyond.then(|| format!("the number {shown}{more} is too large"))
         }
         JsonValue::Array(_) | JsonValue::Object(_) if levels == 0 => {
             Some(format!("nested more than {} levels deep", ijson::DEPTH_MAX - RESERVED_LEVELS))
