@@ -173,7 +173,7 @@ impl JobMessages for A2aContext {
             let status = ObjectWriter::new().text("state", end_state(job).name(Version::V1));
             status.maybe_raw("message", message.as_deref()).finish()
         };
-        // What a worker of this protocol said to a requester of this protocol was kept as it came.
+        // Between two sides of this protocol, the messages of the worker are stored unchanged.
         let status = original::kept_status(result).unwrap_or_else(status);
         let handover = HandoverState::of(job);
         let logged = match handover {
