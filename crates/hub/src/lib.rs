@@ -5,6 +5,7 @@
 pub mod app;
 pub mod config;
 pub mod edge;
+pub mod mcp;
 pub mod shutdown;
 pub mod telemetry;
 pub mod v1;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{openapi, probes};
 use crate::edge::{OperationClash, OperationTable};
+use crate::mcp::McpApi;
 use crate::v1::V1Api;
 
 /// The operations of everything the hub serves.
@@ -21,6 +22,7 @@ pub fn operation_table(
         context.protocols.iter().map(|protocol| protocol.clone().api(context)).collect();
     let fallback = apis.iter().find(|api| api.handles_unknown_paths()).cloned();
     apis.push(Arc::new(V1Api::new(context)));
+    apis.push(Arc::new(McpApi::new(context)));
     if let Some(fallback) = fallback {
         apis.push(Arc::new(RootApi { probes, document: openapi::document_text(), fallback }));
     }
