@@ -28,6 +28,7 @@ use super::wire::{
     Request, Response, ResponseAnswer, ResultError, ResultOutcome, StatusUpdate,
 };
 use super::{ID, directory};
+use crate::adapter::skill_schema;
 use crate::kit::object::ObjectWriter;
 use crate::kit::schema::{Schema, Violation};
 use crate::kit::{ijson, jcs};
@@ -338,6 +339,6 @@ fn native_violations(
 
 /// Checks against the schema shown for a bridged agent. These schemas are small.
 fn listed_violations(agent: &Agent, capability: &str, input: &str) -> Option<Vec<Violation>> {
-    let schema = directory::to_json_schema(&agent.skill(capability)?.input);
+    let schema = skill_schema::to_json_schema(&agent.skill(capability)?.input);
     Schema::compile(&schema).ok()?.check(input).err()
 }
