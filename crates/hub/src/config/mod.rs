@@ -15,7 +15,7 @@ mod tests;
 
 pub use choices::{Backend, Level, LogFormat};
 pub use database_url::DatabaseUrl;
-pub use names::{BaseUrl, HostName, HostPort};
+pub use names::{BaseUrl, HostName, HostPort, Origin};
 pub use rialto_config::{
     ByteSize, ConfigDuration, ConfigError, ConfigErrors, EffectiveSetting, Limit, NonZeroDuration,
     Profile,

@@ -7,6 +7,7 @@ pub mod context;
 pub mod delivery_result;
 mod edge_error;
 pub mod fidelity;
+pub mod guest;
 pub mod idempotency;
 pub mod inbox_stream;
 pub mod input_check;
