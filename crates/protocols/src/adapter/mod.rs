@@ -133,6 +133,11 @@ pub trait ProtocolAdapter: Send + Sync {
         false
     }
 
+    /// Whether agents of all protocols are shown to models by their address in this one. One is.
+    fn is_address_protocol(&self) -> bool {
+        false
+    }
+
     /// What a failure code of its workers means; an unknown code is an execution error.
     fn cause_of_code(&self, _code: &str) -> Cause {
         Cause::Execution
@@ -271,6 +276,12 @@ pub fn change_profile(agent: &Agent, change: &ProfileChange) -> Result<ChangedPr
         Some(adapter) => adapter.change_profile(agent, change),
         None => Err(change.refuse(agent)),
     }
+}
+
+/// The protocol whose addresses show models the agents of all protocols.
+pub fn address_protocol() -> &'static dyn ProtocolAdapter {
+    let mut all = crate::ALL.iter().copied();
+    all.find(|adapter| adapter.is_address_protocol()).expect("one protocol of the list says so")
 }
 
 /// The delivery encoders of all protocols.

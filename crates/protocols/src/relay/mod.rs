@@ -111,6 +111,10 @@ impl ProtocolAdapter for Relay {
         errors::error_info()
     }
 
+    fn is_address_protocol(&self) -> bool {
+        true
+    }
+
     fn held_until(&self, notice: &Notice, now: Timestamp) -> Option<Timestamp> {
         delivery::held_until(&notice.news, notice.at, now)
     }
