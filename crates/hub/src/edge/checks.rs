@@ -49,7 +49,8 @@ impl Dispatcher {
                 return Ok(CheckResult::Preflight(method, readers));
             }
         }
-        if self.readers(request, class.origins) == Readers::Own && !self.is_own_page(request, host) {
+        if self.readers(request, class.origins) == Readers::Own && !self.is_own_page(request, host)
+        {
             return Err(EdgeError::ForeignOrigin);
         }
         if request.extensions.get::<AmbiguousLength>().is_some() {

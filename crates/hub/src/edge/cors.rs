@@ -36,7 +36,11 @@ pub enum Readers {
 
 /// Allows a page to send `method`. A page of any origin may send any header except `Authorization`,
 /// which `*` does not cover; a page of a listed origin may send whatever it asks for.
-pub fn preflight_response(method: &Method, readers: &Readers, request: &HeaderMap) -> Response<Body> {
+pub fn preflight_response(
+    method: &Method,
+    readers: &Readers,
+    request: &HeaderMap,
+) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();

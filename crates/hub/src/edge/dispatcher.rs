@@ -89,7 +89,8 @@ impl Dispatcher {
             Ok(CheckResult::Pass) => self.admit_caller(&mut parts, class).await,
             Ok(CheckResult::Preflight(method, readers)) => {
                 let response = cors::preflight_response(&method, &readers, &parts.headers);
-                return self.finish_response(RequestInfo { readers: Readers::Own, ..info }, response);
+                return self
+                    .finish_response(RequestInfo { readers: Readers::Own, ..info }, response);
             }
             Err(error) => Err(error),
         };
