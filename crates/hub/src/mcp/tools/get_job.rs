@@ -59,11 +59,9 @@ pub async fn find_own_job(
     by: AgentId,
     id: &str,
 ) -> Result<Arc<Job>, ToolError> {
-    let job = find_party_job(context, by, id)
-        .await
-        .map_err(|problem| ToolError::from(problem).with_field("/job_id"))?;
+    let job = find_party_job(context, by, id).await?;
     match job.state {
-        State::Withdrawn => Err(ToolError::not_found().with_field("/job_id")),
+        State::Withdrawn => Err(ToolError::not_found()),
         _ => Ok(job),
     }
 }
