@@ -20,6 +20,7 @@ use rialto_core::price_step::PriceStep;
 use rialto_core::time::{Millis, Timestamp};
 use uuid::Uuid;
 
+use super::ID;
 use super::OpenclawState;
 use super::wire::error::Rejected;
 use super::wire::words::{ErrorType, Mode, Status};
@@ -27,7 +28,6 @@ use super::wire::{
     CollaborationResult, Identity, Message, PublishedCapability, Rejection, ReportedStatus,
     Request, Response, ResponseAnswer, ResultError, ResultOutcome, StatusUpdate,
 };
-use super::{ID, directory};
 use crate::adapter::skill_schema;
 use crate::kit::object::ObjectWriter;
 use crate::kit::schema::{Schema, Violation};
