@@ -7,7 +7,6 @@ use axum::extract::{RawQuery, Request, State};
 use axum::response::Response;
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use rialto_core::money::Credits;
 use rialto_protocols::adapter::Access::Public;
 use rialto_protocols::adapter::api::ServedOperation;
 use rialto_protocols::adapter::caller::Credential;
@@ -123,8 +122,7 @@ async fn call_agents(
         Ok(query) => query,
         Err(bad) => return bad_query(&bad.message),
     };
-    let max_price = Credits::from_micros(1_000_000);
-    match AgentsCatalogue::open(context, caller, &names, &query, max_price) {
+    match AgentsCatalogue::open(context, caller, &names, &query) {
         Ok(catalogue) => serve(Arc::new(catalogue), &headers, &body, Arc::new(|_| ())).await,
         Err(problem) if *problem.kind == errors::MALFORMED => bad_query(&problem.detail),
         Err(problem) => refusal(&problem),

@@ -20,7 +20,6 @@ pub use watch::ToolsWatch;
 use std::sync::Arc;
 
 use rialto_core::id::AgentId;
-use rialto_core::money::Credits;
 use rialto_engine::Engine;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::ijson;
@@ -63,16 +62,14 @@ pub struct AgentsCatalogue {
 }
 
 impl AgentsCatalogue {
-    /// The tools of the agents that a path names, with the options of its query. `max_price` holds
-    /// where the query names none.
+    /// The tools of the agents that a path names, with the options of its query.
     pub fn open(
         context: HubContext,
         caller: McpCaller,
         names: &str,
         query: &Query,
-        max_price: Credits,
     ) -> Result<Self, Problem> {
-        let door = Door::parse(query, max_price)?;
+        let door = Door::parse(query, context.settings.mcp.max_price)?;
         let agents = door::find_agents(&context.engine, names)?;
         let hub = Arc::new(HubCatalogue { context, caller, groups: ToolGroups::default() });
         Ok(Self { hub, agents, door })
