@@ -69,6 +69,7 @@ impl HubCatalogue {
             era: request.era,
             client: request.client,
             progress: request.progress,
+            params: request.params.clone(),
         };
         match tools::call(name, arguments, call).await {
             None => Err(unknown()),
