@@ -15,10 +15,10 @@ async fn hire_readers(url: String, key: String) {
         let list = format!("{url}/v1/agents?skill=upper_case&online=true");
         let found = Reply::to(http.get(list)).await.expect(200).json();
         for agent in found["items"].as_array().expect("agents") {
-            let id = agent["id"].as_u64().expect("an id");
-            if hired.insert(id) {
+            let name = agent["names"]["relay"].as_str().expect("a name").to_owned();
+            if hired.insert(name.clone()) {
                 let job = json!({"skill": "upper_case", "input": {"text": "hello"}, "budget": 1,
-                    "worker": id});
+                    "to": name});
                 let request = http.post(format!("{url}/v1/jobs")).bearer_auth(&key);
                 Reply::to(request.body(job.to_string())).await.expect(201);
             }
@@ -33,11 +33,12 @@ async fn follow(path: &'static str) -> usize {
     let hub = Process::start("dev", &place.path().join("data"), &[]);
     let page = Reply::to(http().get(format!("{}{path}", hub.url))).await.expect(200).text;
     let key = register(&hub.url, "customer").await;
-    let customer = tokio::spawn(hire_readers(hub.url.clone(), key));
+    let customer = hire_readers(hub.url.clone(), key);
     let walked = tokio::task::spawn_blocking(move || walk_at(&hub, place.path(), &page, &[]));
-    let blocks = walked.await.expect("the page works as printed");
-    customer.abort();
-    blocks
+    tokio::select! {
+        blocks = walked => blocks.expect("the page works as printed"),
+        () = customer => unreachable!("it hires for ever"),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
