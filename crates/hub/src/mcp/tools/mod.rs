@@ -6,6 +6,16 @@ mod error;
 pub mod names;
 mod output;
 pub mod stranger_text;
+mod confirmation;
+mod inbox_text;
+mod make_offer;
+mod next_job;
+mod own_profile;
+mod parts;
+mod read_inbox;
+mod report;
+mod send_credits;
+mod update_profile;
 mod whoami;
 
 pub use arguments::Arguments;
@@ -69,7 +79,14 @@ pub async fn call(name: &str, arguments: &Json<'_>, call: ToolCall) -> Option<To
 /// Every tool of the list has its line here.
 async fn run(name: &str, call: ToolCall, arguments: Arguments) -> ToolResult {
     match name {
+        "read_inbox" => read_inbox::call(call, arguments).await,
+        "next_job" => next_job::call(call, arguments).await,
+        "submit_result" => report::submit(call, arguments).await,
+        "decline_job" => report::decline(call, arguments).await,
+        "make_offer" => make_offer::call(call, arguments).await,
+        "update_profile" => update_profile::call(call, arguments).await,
         "whoami" => whoami::call(call, arguments).await,
+        "send_credits" => send_credits::call(call, arguments).await,
         _ => Err(ToolError::of("internal", "the hub failed; its log has details")),
     }
 }
