@@ -7,6 +7,7 @@ pub mod context;
 pub mod delivery_result;
 mod edge_error;
 pub mod fidelity;
+pub mod guest;
 pub mod idempotency;
 pub mod inbox_stream;
 pub mod input_check;
@@ -23,6 +24,7 @@ pub mod resume;
 pub mod settings;
 pub mod shown_jobs;
 pub mod shutdown;
+pub mod skill_schema;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
