@@ -57,7 +57,8 @@ impl TransferOrder {
 
     fn digest(&self) -> String {
         let [by, to, amount] = self.parts();
-        let Digest(bytes) = Digest::of(&[b"send_credits", &by, &to, &amount, self.receiver.as_bytes()]);
+        let Digest(bytes) =
+            Digest::of(&[b"send_credits", &by, &to, &amount, self.receiver.as_bytes()]);
         hex(&bytes)
     }
 

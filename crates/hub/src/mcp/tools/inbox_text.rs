@@ -46,8 +46,12 @@ impl InboxItem {
         Ok(items)
     }
 
-    pub fn job(&self) -> Option<&Arc<Job>> {
-        self.job.as_ref()
+    /// The question that the worker of the reader's job asks, and the job.
+    pub fn asked_question(&self) -> Option<(&Arc<Job>, u32)> {
+        match self.notice.news {
+            NoticeKind::InputRequested { question, .. } => Some((self.job.as_ref()?, question)),
+            _ => None,
+        }
     }
 
     /// The agent to whom a reply goes: the sender of a message, else the other party of the job.
@@ -113,8 +117,7 @@ impl InboxItem {
 
     /// JSON text of the item.
     pub fn write(&self, engine: &Engine) -> String {
-        let from =
-            self.from().map(|from| engine.with_world(|world| address_of(world, from)));
+        let from = self.from().map(|from| engine.with_world(|world| address_of(world, from)));
         let text = self.text();
         let mut max = TEXT_MAX;
         loop {
@@ -135,7 +138,8 @@ impl InboxItem {
             .text("at", &rfc3339::format_millis(self.notice.at))
             .maybe_text("from", from)
             .maybe_text("text", shown);
-        let item = if shown.map(str::len) < text.map(str::len) { item.flag("cut", true) } else { item };
+        let item =
+            if shown.map(str::len) < text.map(str::len) { item.flag("cut", true) } else { item };
         item.maybe_uuid("job_id", self.job.as_ref().map(|job| job.uuid))
             .maybe_integer("epoch", self.epoch().map(i64::from))
             .finish()
@@ -170,14 +174,8 @@ mod tests {
         let protocol = Protocol::parse(protocol).expect("a protocol");
         let news =
             NoticeKind::Message { from: None, protocol, body: body.to_owned(), previous: None };
-        let notice = Notice {
-            id: NoticeId(1),
-            to: None,
-            position: 3,
-            before: None,
-            at: Timestamp(0),
-            news,
-        };
+        let notice =
+            Notice { id: NoticeId(1), to: None, position: 3, before: None, at: Timestamp(0), news };
         InboxItem { notice, job: None }
     }
 

@@ -13,7 +13,8 @@ const DECIMALS: usize = 2;
 pub async fn call(call: ToolCall, arguments: Arguments) -> ToolResult {
     let by = call.agent_caller()?;
     let price = arguments.credits("price").unwrap_or_default();
-    let seconds = arguments.integer("valid_seconds").and_then(|seconds| i64::try_from(seconds).ok());
+    let seconds =
+        arguments.integer("valid_seconds").and_then(|seconds| i64::try_from(seconds).ok());
     let valid_for = seconds.map_or(VALID_DEFAULT, Millis::seconds);
     let id = arguments.text("job_id").unwrap_or_default().to_owned();
     let context = call.context;

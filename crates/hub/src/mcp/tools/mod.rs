@@ -2,19 +2,20 @@
 
 pub mod arguments;
 mod catalog;
-mod error;
-pub mod names;
-mod output;
-pub mod stranger_text;
 mod confirmation;
+mod error;
 mod inbox_text;
 mod make_offer;
+pub mod names;
 mod next_job;
+mod output;
 mod own_profile;
 mod parts;
 mod read_inbox;
 mod report;
 mod send_credits;
+mod send_message;
+pub mod stranger_text;
 mod update_profile;
 mod whoami;
 
@@ -79,6 +80,7 @@ pub async fn call(name: &str, arguments: &Json<'_>, call: ToolCall) -> Option<To
 /// Every tool of the list has its line here.
 async fn run(name: &str, call: ToolCall, arguments: Arguments) -> ToolResult {
     match name {
+        "send_message" => send_message::call(call, arguments).await,
         "read_inbox" => read_inbox::call(call, arguments).await,
         "next_job" => next_job::call(call, arguments).await,
         "submit_result" => report::submit(call, arguments).await,

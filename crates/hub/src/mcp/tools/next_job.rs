@@ -57,7 +57,9 @@ fn read_except(arguments: &Arguments) -> Result<BTreeSet<Uuid>, ToolError> {
     let ids = arguments.list("except").unwrap_or_default();
     let read = |(at, id): (usize, &str)| {
         let id = id.parse::<uuid::fmt::Hyphenated>().map(uuid::fmt::Hyphenated::into_uuid);
-        id.map_err(|_| ToolError::malformed(format!("/except/{at}"), "must be a job_id of next_job"))
+        id.map_err(|_| {
+            ToolError::malformed(format!("/except/{at}"), "must be a job_id of next_job")
+        })
     };
     ids.into_iter().enumerate().map(read).collect()
 }
@@ -106,6 +108,7 @@ fn show(context: &HubContext, job: &Job, more: bool) -> ToolOutput {
                 turn.map_or(job.request.deadline, |turn| turn.until.min(job.request.deadline)),
             ),
         );
-    let output = ObjectWriter::new().raw("job", &shown.finish()).flag("more", more).text("next", next);
+    let output =
+        ObjectWriter::new().raw("job", &shown.finish()).flag("more", more).text("next", next);
     ToolOutput::new(output.finish()).untrusted(&[pointer])
 }

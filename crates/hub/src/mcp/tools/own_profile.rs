@@ -1,7 +1,7 @@
 //! What an agent offers, as it is shown to itself.
 
-use rialto_core::agent::{Agent, Skill};
 use rialto_core::agent::presence::Availability;
+use rialto_core::agent::{Agent, Skill};
 use rialto_core::world::World;
 use rialto_protocols::kit::object::ObjectWriter;
 
@@ -16,9 +16,8 @@ const ABOUT_LENGTHS: [usize; 4] = [300, 160, 40, 0];
 /// The skills of an agent as JSON text of at most so many characters. With many skills their
 /// descriptions are cut.
 pub fn write_skills(agent: &Agent, room: usize) -> String {
-    let mut all = String::new();
     for about in ABOUT_LENGTHS {
-        all = json_array(agent.skills.iter().map(|skill| write_skill(skill, about)));
+        let all = json_array(agent.skills.iter().map(|skill| write_skill(skill, about)));
         if all.chars().count() <= room {
             return all;
         }

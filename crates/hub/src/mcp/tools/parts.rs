@@ -53,14 +53,18 @@ mod tests {
     #[test]
     fn joined_parts_are_the_json_text_whatever_it_holds() {
         for piece in ["a", "\\\"", "é🦜", r#"{"k":[1.50]},"#] {
-            let json = format!("[{}0]", serde_json::to_string(&piece.repeat(9_000)).expect("JSON") + ",");
+            let json =
+                format!("[{}0]", serde_json::to_string(&piece.repeat(9_000)).expect("JSON") + ",");
             assert!(is_long(&json) || piece == "a");
             let (mut joined, mut from) = (String::new(), 0);
             loop {
                 let part = write_part("input", &json, from);
                 assert!(part.chars().count() <= WHOLE_MAX + 100, "{}", part.chars().count());
                 let part: Value = serde_json::from_str(&part).expect("JSON");
-                assert_eq!((&part["of"], part["from"].as_u64()), (&"input".into(), Some(from as u64)));
+                assert_eq!(
+                    (&part["of"], part["from"].as_u64()),
+                    (&"input".into(), Some(from as u64))
+                );
                 joined.push_str(part["text"].as_str().expect("a text"));
                 let to = part["to"].as_u64().expect("a number") as usize;
                 assert!(to > from);

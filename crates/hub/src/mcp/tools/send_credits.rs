@@ -18,8 +18,8 @@ use rialto_protocols::kit::object::ObjectWriter;
 use uuid::Uuid;
 
 use super::confirmation::{Agreement, CodeError, StateError, TransferOrder};
-use super::names::{address_of, find_agent};
 use super::error::INVALID_PARAMS;
+use super::names::{address_of, find_agent};
 use super::{Arguments, ToolCall, ToolError, ToolOutput, ToolResult, detached};
 use crate::mcp::wire::result::{ResultObject, ResultType, as_text};
 use crate::mcp::wire::version::Era;
@@ -217,7 +217,9 @@ async fn answer(
     }
     match answer {
         UserAnswer::Missing => Ok(ask(&order, state)),
-        UserAnswer::Yes => pay(call, &order, agreement).await?.ok_or_else(|| StateError::Spent.into()),
+        UserAnswer::Yes => {
+            pay(call, &order, agreement).await?.ok_or_else(|| StateError::Spent.into())
+        }
         UserAnswer::No => {
             // The question is settled: another answer to it comes too late, also after a restart.
             let body = "declined_by_user".to_owned();
@@ -225,7 +227,8 @@ async fn answer(
             let engine = engine.clone();
             detached(async move { engine.run(save).await.map_err(ToolError::from) }).await?;
             let amount = order.amount.to_text(DECIMALS);
-            let what = format!("the user did not agree to send {amount} credits; nothing was moved");
+            let what =
+                format!("the user did not agree to send {amount} credits; nothing was moved");
             Err(ToolError::of("declined_by_user", what))
         }
     }
