@@ -35,7 +35,7 @@ rialto_protocols::request_members! {
 }
 
 /// The view of a party: the requester sees more than the worker.
-fn viewer_of(job: &Job, agent: AgentId) -> Viewer {
+pub fn viewer_of(job: &Job, agent: AgentId) -> Viewer {
     if job.is_requested_by(agent) { Viewer::Requester } else { Viewer::Worker }
 }
 
