@@ -13,6 +13,9 @@ mod keys;
 #[path = "../it/kit/mod.rs"]
 mod kit;
 mod messages;
+mod party;
+#[path = "../it/relay/kit.rs"]
+mod relay;
 mod resources;
 mod servers;
 mod subscriptions;
