@@ -13,6 +13,7 @@ mod keys;
 #[path = "../it/kit/mod.rs"]
 mod kit;
 mod messages;
+mod pages;
 mod party;
 #[path = "../it/relay/kit.rs"]
 mod relay;

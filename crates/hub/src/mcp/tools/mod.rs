@@ -1,22 +1,31 @@
 //! The tools at `/mcp`: what each is called with, what it does, and what it answers.
 
+mod accept_offer;
+pub mod agents;
 pub mod arguments;
 mod catalog;
 mod confirmation;
 mod error;
+pub mod get_job;
+mod hire;
+pub mod hiring;
 mod inbox_text;
+pub mod job_view;
 mod make_offer;
 pub mod names;
 mod next_job;
 mod output;
 mod own_profile;
-mod parts;
+mod part;
 mod read_inbox;
+pub mod repetition;
 mod report;
 mod send_credits;
 mod send_message;
 pub mod stranger_text;
+pub mod tasks;
 mod update_profile;
+pub mod waiting;
 mod whoami;
 
 pub use arguments::Arguments;
@@ -25,6 +34,7 @@ pub use error::ToolError;
 pub use output::{RESULT_MAX, ToolOutput};
 
 use rialto_core::id::AgentId;
+use rialto_engine::key_use;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::ijson::Json;
 use tracing::Instrument;
@@ -87,6 +97,14 @@ async fn run(name: &str, call: ToolCall, arguments: Arguments) -> ToolResult {
         "decline_job" => report::decline(call, arguments).await,
         "make_offer" => make_offer::call(call, arguments).await,
         "update_profile" => update_profile::call(call, arguments).await,
+        "find_agents" => agents::find(call, arguments).await,
+        "describe_agent" => agents::describe(call, arguments).await,
+        "explain_reputation" => agents::explain(call, arguments).await,
+        "hire" => hire::call(call, arguments).await,
+        "get_job" => get_job::call(call, arguments).await,
+        "list_jobs" => get_job::list(call, arguments).await,
+        "cancel_job" => get_job::cancel(call, arguments).await,
+        "accept_offer" => accept_offer::call(call, arguments).await,
         "whoami" => whoami::call(call, arguments).await,
         "send_credits" => send_credits::call(call, arguments).await,
         _ => Err(ToolError::of("internal", "the hub failed; its log has details")),
@@ -97,7 +115,7 @@ async fn run(name: &str, call: ToolCall, arguments: Arguments) -> ToolResult {
 pub async fn detached<T: Send + 'static>(
     work: impl Future<Output = Result<T, ToolError>> + Send + 'static,
 ) -> Result<T, ToolError> {
-    let running = tokio::spawn(work.in_current_span());
+    let running = key_use::spawn(work.in_current_span());
     running
         .await
         .unwrap_or_else(|_| Err(ToolError::of("internal", "the hub failed; its log has details")))
