@@ -435,6 +435,7 @@ fn security(access: Access) -> Value {
         Access::Public | Access::Token | Access::Signed => json!([]),
         // A new agent has no key yet.
         Access::Register => json!([{}, agent, operator]),
+        Access::AgentOrAnonymous => json!([{}, agent]),
         Access::Inbox => json!([{"inboxToken": []}]),
         Access::Operator => json!([operator]),
         Access::AgentOrOperator

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use rialto_config::{ByteSize, ConfigDuration, Layers, Limit, NonZeroDuration};
 use rialto_core::money::Credits;
-use rialto_protocols::adapter::settings::{self, HubSettings, ProtocolSettings};
+use rialto_protocols::adapter::settings::{self, HubSettings, McpSettings, ProtocolSettings};
 
 use super::choices::{Backend, Level, LogFormat};
 use super::database_url::DatabaseUrl;
@@ -219,6 +219,21 @@ impl Http {
     }
 }
 
+impl Mcp {
+    /// The settings that its tools need.
+    fn settings(&self) -> McpSettings {
+        let limit = |amount: Credits| Some(amount).filter(|amount| *amount > Credits::ZERO);
+        McpSettings {
+            enabled: self.enabled,
+            guest: self.guest,
+            per_job: limit(self.per_job),
+            per_day: limit(self.per_day),
+            task_after: self.task_after.millis(),
+            max_price: self.max_price,
+        }
+    }
+}
+
 impl Config {
     /// The settings that concern every protocol.
     pub fn for_protocols(&self) -> HubSettings {
@@ -230,6 +245,7 @@ impl Config {
                 .writes_per_minute
                 .max()
                 .map_or(0, |max| max.get().into()),
+            mcp: self.mcp.settings(),
         }
     }
 }
