@@ -16,7 +16,7 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::probes;
+use super::{pages, probes};
 use crate::v1;
 
 /// Where the document keeps schemas.
@@ -34,7 +34,8 @@ pub fn operations() -> Vec<OperationInfo> {
     let v1 = v1::operations().into_iter().map(|operation| operation.info);
     let probes = probes::operations().into_iter().map(|operation| operation.info);
     let own = own_operations().into_iter().map(|operation| operation.info);
-    protocols.chain(v1).chain(probes).chain(own).collect()
+    let pages = pages::operations().into_iter().map(|operation| operation.info);
+    protocols.chain(v1).chain(probes).chain(own).chain(pages).collect()
 }
 
 /// The operation that shows the document. Its state is the text.
