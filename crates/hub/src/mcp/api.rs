@@ -7,6 +7,7 @@ use axum::extract::{RawQuery, Request, State};
 use axum::response::Response;
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use rialto_engine::key_use;
 use rialto_protocols::adapter::Access::Public;
 use rialto_protocols::adapter::api::ServedOperation;
 use rialto_protocols::adapter::caller::Credential;
@@ -24,6 +25,7 @@ use super::serve::serve;
 use super::tools::ToolGroups;
 use super::wire::error::{INVALID_REQUEST, RpcError};
 use super::wire::response::Reply;
+use crate::edge::keep_key;
 use crate::v1::errors;
 use crate::v1::problem::Problem;
 
@@ -82,7 +84,9 @@ impl Api for McpApi {
         match caller {
             Ok(caller) => {
                 request.extensions_mut().insert(caller);
-                operation.call_handler(request)
+                let handled = operation.call_handler(request);
+                // A model spends less than a program, unless its key has limits of its own.
+                Box::pin(key_use::with_default_limits(async { keep_key(handled.await) }))
             }
             Err(error) => Box::pin(async move { caller_refusal(error) }),
         }

@@ -9,6 +9,7 @@ mod api;
 mod caller;
 mod catalogue;
 mod hub;
+pub mod limits;
 mod serve;
 pub mod tools;
 pub mod wire;
