@@ -4,11 +4,12 @@
 //! has to offer to the wire layer, `serve` what joins the two; `hub` is the catalogue at `/mcp`, and
 //! `tools` are its tools.
 
-mod api;
+pub mod api;
 mod caller;
-mod catalogue;
+pub mod catalogue;
 mod hub;
-mod serve;
+pub mod serve;
+mod subscriptions;
 pub mod tools;
 pub mod wire;
 
