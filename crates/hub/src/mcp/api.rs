@@ -1,24 +1,27 @@
 //! The HTTP side of MCP: the operations, the caller's key, and refusals as JSON-RPC errors.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{RawQuery, Request, State};
+use axum::extract::{FromRequestParts, RawQuery, Request, State};
 use axum::response::Response;
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use rialto_core::refusal::Refusal;
 use rialto_protocols::adapter::Access::AgentOrAnonymous;
 use rialto_protocols::adapter::api::ServedOperation;
 use rialto_protocols::adapter::caller::Credential;
 use rialto_protocols::adapter::operation::{ErrorInfo, ResponseFuture, ResponseInfo, post};
-use rialto_protocols::adapter::request::BodyBytes;
+use rialto_protocols::adapter::request::{BodyBytes, PathParam};
 use rialto_protocols::adapter::{Api, EdgeError, HubContext, Operation};
 use rialto_protocols::kit::api_doc::AnyObject;
 use rialto_protocols::kit::object::ObjectWriter;
 use rialto_protocols::kit::query::Query;
 
+use super::agents::AgentsCatalogue;
 use super::caller::{CallerError, McpCaller};
 use super::hub::HubCatalogue;
 use super::serve::{CallObserver, ObservedCall, serve};
@@ -28,6 +31,7 @@ use super::wire::method::Method;
 use super::wire::response::Reply;
 use crate::edge::{RequestId, TraceParent};
 use crate::telemetry::{McpRequestLabels, Metrics, RequestScope};
+use crate::v1::errors::MALFORMED;
 use crate::v1::problem::Problem;
 
 /// The first segment of the paths.
@@ -58,6 +62,16 @@ rialto_protocols::request_members! {
     }
 }
 
+rialto_protocols::request_members! {
+    /// Which skills are tools.
+    AgentsQuery {
+        /// The highest price of a skill that is a tool.
+        max_price: Option<String>,
+        /// What the tools must be: 16 hex digits, as `rialto connect` writes them.
+        pin: Option<String>,
+    }
+}
+
 /// The operations. What they write is counted where it is known: a message may ask for anything.
 pub fn operations() -> Vec<Operation<McpState>> {
     let accepted = ResponseInfo {
@@ -79,6 +93,9 @@ pub fn operations() -> Vec<Operation<McpState>> {
         endpoint(post("/mcp", AgentOrAnonymous, call_hub))
             .query::<ToolsQuery>()
             .summary("Call the tools of the hub as a model"),
+        endpoint(post("/mcp/agents/{names}", AgentOrAnonymous, call_agents))
+            .query::<AgentsQuery>()
+            .summary("Call the skills of some agents as tools"),
     ]
 }
 
@@ -146,11 +163,10 @@ impl Api for McpApi {
     }
 }
 
-/// What a request says of itself apart from its message.
+/// Counts the requests of an endpoint, and names them in the log.
 struct RequestObserver {
     metrics: Metrics,
-    request_id: Option<RequestId>,
-    trace: Option<TraceParent>,
+    call: CallContext,
     /// What every tool that is no tool of the hub counts as.
     other_tool: &'static str,
 }
@@ -158,8 +174,8 @@ struct RequestObserver {
 impl CallObserver for RequestObserver {
     fn scope(&self, trace_parent: Option<&str>) -> Option<RequestScope> {
         // What the message says is about this call; the header may be about a whole connection.
-        let trace = trace_parent.and_then(TraceParent::parse).or(self.trace);
-        let id = self.request_id.as_ref()?.header_value();
+        let trace = trace_parent.and_then(TraceParent::parse).or(self.call.trace);
+        let id = self.call.request_id.as_ref()?.header_value();
         Some(RequestScope::new(id, trace.map(|trace| trace.trace_id)))
     }
 
@@ -177,11 +193,25 @@ impl CallObserver for RequestObserver {
     }
 }
 
+/// What a call is known by in logs and metrics.
+struct CallContext {
+    request_id: Option<RequestId>,
+    trace: Option<TraceParent>,
+}
+
+impl<S: Sync> FromRequestParts<S> for CallContext {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let request_id = parts.extensions.get::<RequestId>().cloned();
+        Ok(Self { request_id, trace: parts.extensions.get::<TraceParent>().copied() })
+    }
+}
+
 async fn call_hub(
     State(McpState { context, metrics }): State<McpState>,
     Extension(caller): Extension<McpCaller>,
-    request_id: Option<Extension<RequestId>>,
-    trace: Option<Extension<TraceParent>>,
+    call: CallContext,
     RawQuery(raw): RawQuery,
     headers: HeaderMap,
     BodyBytes(body): BodyBytes,
@@ -197,9 +227,31 @@ async fn call_hub(
         Err(why) => return bad_query(&why),
     };
     let catalogue = Arc::new(HubCatalogue { context, caller, groups });
-    let (request_id, trace) = (request_id.map(|id| id.0), trace.map(|trace| trace.0));
-    let observer = RequestObserver { metrics, request_id, trace, other_tool: "unknown" };
+    let observer = RequestObserver { metrics, call, other_tool: "unknown" };
     serve(catalogue, &headers, &body, Arc::new(observer)).await
+}
+
+async fn call_agents(
+    State(McpState { context, metrics }): State<McpState>,
+    Extension(caller): Extension<McpCaller>,
+    call: CallContext,
+    PathParam(names): PathParam,
+    RawQuery(raw): RawQuery,
+    headers: HeaderMap,
+    BodyBytes(body): BodyBytes,
+) -> Response {
+    let query = match Query::read(raw.as_deref().unwrap_or_default()) {
+        Ok(query) => query,
+        Err(bad) => return bad_query(&bad.message),
+    };
+    match AgentsCatalogue::open(context, caller, &names, &query) {
+        Ok(catalogue) => {
+            let observer = RequestObserver { metrics, call, other_tool: "skill" };
+            serve(Arc::new(catalogue), &headers, &body, Arc::new(observer)).await
+        }
+        Err(problem) if *problem.kind == MALFORMED => bad_query(&problem.detail),
+        Err(problem) => refusal(&problem),
+    }
 }
 
 fn bad_query(why: &str) -> Response {

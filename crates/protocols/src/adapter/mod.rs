@@ -24,6 +24,7 @@ pub mod resume;
 pub mod settings;
 pub mod shown_jobs;
 pub mod shutdown;
+pub mod skill_schema;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -27,8 +27,9 @@ use super::wire::{
     self, CollaborationResult, Identity, Message, PublishedCapability, Rejection, ReportedStatus,
     Request, Response, ResponseAnswer, ResultError, ResultOutcome, StatusUpdate,
 };
-use super::{DECIMALS, ID, IDENTITY_MAX, directory};
+use super::{DECIMALS, ID, IDENTITY_MAX};
 use crate::adapter::profile::{ChangedProfile, ProfileChange, PublishedProfile, SkillListing};
+use crate::adapter::skill_schema;
 use crate::kit::fields::Malformed;
 use crate::kit::object::ObjectWriter;
 use crate::kit::schema::{Schema, Violation};
@@ -401,6 +402,6 @@ fn native_violations(
 
 /// Checks against the schema shown for a bridged agent. These schemas are small.
 fn listed_violations(agent: &Agent, capability: &str, input: &str) -> Option<Vec<Violation>> {
-    let schema = directory::to_json_schema(&agent.skill(capability)?.input);
+    let schema = skill_schema::to_json_schema(&agent.skill(capability)?.input);
     Schema::compile(&schema).ok()?.check(input).err()
 }
