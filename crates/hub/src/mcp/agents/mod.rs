@@ -80,7 +80,7 @@ impl AgentsCatalogue {
         let listener = Listener {
             context: self.hub.context.clone(),
             caller: self.hub.caller,
-            catalogue: self.hub.clone(),
+            catalogue: self.clone(),
             has_resources: true,
             tools: Some(Box::new(ToolsWatch::start(self.clone()).await)),
         };

@@ -6,6 +6,7 @@ pub mod resources;
 
 use std::sync::Arc;
 
+use rialto_core::job::Job;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::ijson::{self, Json};
 
@@ -77,6 +78,10 @@ impl Catalogue for HubCatalogue {
                     completion::complete(&self.context.engine, &read_params(&request.params)?)
                 }
                 Method::Listen => self.listener().listen(request).await,
+                Method::GetTask | Method::UpdateTask | Method::CancelTask => {
+                    let result_of = |job: &Job| tools::tasks::result_of_hire(&self.context, job);
+                    tools::tasks::answer(&self.context, self.caller, &request, result_of).await
+                }
                 other => Err(RpcError::unknown_method(other.name())),
             }
         })
