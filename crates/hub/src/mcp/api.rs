@@ -11,18 +11,20 @@ use rialto_protocols::adapter::Access::Public;
 use rialto_protocols::adapter::api::ServedOperation;
 use rialto_protocols::adapter::caller::Credential;
 use rialto_protocols::adapter::operation::{ResponseFuture, post};
-use rialto_protocols::adapter::request::BodyBytes;
+use rialto_protocols::adapter::request::{BodyBytes, PathParam};
 use rialto_protocols::adapter::{Api, EdgeError, HubContext, Operation};
 use rialto_protocols::kit::api_doc::AnyObject;
 use rialto_protocols::kit::object::ObjectWriter;
 use rialto_protocols::kit::query::Query;
 
+use super::agents::AgentsCatalogue;
 use super::caller::{CallerError, McpCaller};
 use super::hub::HubCatalogue;
 use super::serve::serve;
 use super::tools::ToolGroups;
 use super::wire::error::{INVALID_REQUEST, RpcError};
 use super::wire::response::Reply;
+use crate::v1::errors;
 use crate::v1::problem::Problem;
 
 const EXAMPLE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
@@ -51,7 +53,16 @@ impl Api for McpApi {
             .responds::<AnyObject>(200, "The result, or an error")
             .streams::<AnyObject>("Progress, and then the result")
             .error(406);
-        vec![hub.with_state(self.context.clone())]
+        let agents = post("/mcp/agents/{names}", Public, call_agents)
+            .reads_too()
+            .summary("Call the skills of some agents as tools")
+            .request::<AnyObject>(EXAMPLE)
+            .responds::<AnyObject>(200, "The result, or an error")
+            .streams::<AnyObject>("Progress, and then the result")
+            .error(404)
+            .error(406);
+        let state = || self.context.clone();
+        vec![hub.with_state(state()), agents.with_state(state())]
     }
 
     fn error_response(&self, error: EdgeError) -> Response {
@@ -97,6 +108,25 @@ async fn call_hub(
     };
     let catalogue = Arc::new(HubCatalogue { context, caller, groups });
     serve(catalogue, &headers, &body, Arc::new(|_| ())).await
+}
+
+async fn call_agents(
+    State(context): State<HubContext>,
+    Extension(caller): Extension<McpCaller>,
+    PathParam(names): PathParam,
+    RawQuery(raw): RawQuery,
+    headers: HeaderMap,
+    BodyBytes(body): BodyBytes,
+) -> Response {
+    let query = match Query::read(raw.as_deref().unwrap_or_default()) {
+        Ok(query) => query,
+        Err(bad) => return bad_query(&bad.message),
+    };
+    match AgentsCatalogue::open(context, caller, &names, &query) {
+        Ok(catalogue) => serve(Arc::new(catalogue), &headers, &body, Arc::new(|_| ())).await,
+        Err(problem) if *problem.kind == errors::MALFORMED => bad_query(&problem.detail),
+        Err(problem) => refusal(&problem),
+    }
 }
 
 fn bad_query(why: &str) -> Response {

@@ -27,7 +27,7 @@ use super::wire::{
     self, CollaborationResult, Identity, Message, PublishedCapability, Rejection, ReportedStatus,
     Request, Response, ResponseAnswer, ResultError, ResultOutcome, StatusUpdate,
 };
-use super::{DECIMALS, ID, IDENTITY_MAX, directory};
+use super::{DECIMALS, ID, IDENTITY_MAX};
 use crate::adapter::profile::{ChangedProfile, ProfileChange, PublishedProfile, SkillListing};
 use crate::adapter::skill_schema;
 use crate::kit::fields::Malformed;

@@ -46,9 +46,9 @@ impl ToolsWatch {
 }
 
 fn rows(catalogue: &AgentsCatalogue) -> Vec<Option<Arc<Agent>>> {
-    catalogue.engine().with_world(|world| {
-        catalogue.agents.iter().map(|id| world.agent(*id).cloned()).collect()
-    })
+    catalogue
+        .engine()
+        .with_world(|world| catalogue.agents.iter().map(|id| world.agent(*id).cloned()).collect())
 }
 
 fn is_same(old: Option<&Arc<Agent>>, new: Option<&Arc<Agent>>) -> bool {

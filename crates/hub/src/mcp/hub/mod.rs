@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rialto_core::job::Job;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::ijson;
 
@@ -45,6 +46,10 @@ impl Catalogue for HubCatalogue {
                     .raw("tools", tools::list(&self.groups))
                     .cached(CacheHint::CATALOGUE)),
                 Method::CallTool => self.call_tool(request).await,
+                Method::GetTask | Method::UpdateTask | Method::CancelTask => {
+                    let result_of = |job: &Job| tools::tasks::result_of_hire(&self.context, job);
+                    tools::tasks::answer(&self.context, self.caller, &request, result_of).await
+                }
                 other => Err(RpcError::unknown_method(other.name())),
             }
         })

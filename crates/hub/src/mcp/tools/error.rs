@@ -131,6 +131,15 @@ impl ToolError {
         Self { example: catalog::example_of(tool), ..self }
     }
 
+    /// What happened, with the agent's words, and without advice.
+    pub fn sentence(&self) -> String {
+        let what = cut(&self.what, WHAT_MAX);
+        match &self.said {
+            Some(said) => format!("{what}; {AGENT_SAID} {}", quote_within(said, FIX_MAX)),
+            None => what.to_owned(),
+        }
+    }
+
     /// The text that a model reads.
     pub fn text(&self) -> String {
         let begin = format!("{}: {}", self.code, cut(&self.what, WHAT_MAX));
@@ -185,11 +194,12 @@ fn code_of_problem(code: &str) -> Option<&'static str> {
         "over_limit" => "over_limit",
         "not_found" | "no_such_owner" | "unregistered" => "not_found",
         "no_such_skill" | "skill_not_offered" => "no_such_skill",
-        "forbidden" | "suspended" | "id_taken" | "owner_taken" | "refused"
-        | "method_not_allowed" | "wrong_host" => "refused",
+        "forbidden" | "suspended" | "owner_taken" | "refused" | "method_not_allowed"
+        | "wrong_host" => "refused",
         "wrong_state" | "other_instance" => "wrong_state",
         "still_running" => "still_running",
-        "other_content" => "other_content",
+        // Only an idempotency_key makes an id.
+        "other_content" | "id_taken" => "other_content",
         "rate_limited" => "rate_limited",
         "inbox_full" => "inbox_full",
         "agent_unavailable" => "agent_unavailable",

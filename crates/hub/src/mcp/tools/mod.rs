@@ -1,11 +1,21 @@
 //! The tools at `/mcp`: what each is called with, what it does, and what it answers.
 
+mod accept_offer;
+pub mod agents;
 pub mod arguments;
 mod catalog;
 mod error;
+pub mod get_job;
+mod hire;
+pub mod hiring;
+pub mod job_view;
 pub mod names;
 mod output;
+mod part;
+pub mod repetition;
 pub mod stranger_text;
+pub mod tasks;
+pub mod waiting;
 mod whoami;
 
 pub use arguments::Arguments;
@@ -69,6 +79,14 @@ pub async fn call(name: &str, arguments: &Json<'_>, call: ToolCall) -> Option<To
 /// Every tool of the list has its line here.
 async fn run(name: &str, call: ToolCall, arguments: Arguments) -> ToolResult {
     match name {
+        "find_agents" => agents::find(call, arguments).await,
+        "describe_agent" => agents::describe(call, arguments).await,
+        "explain_reputation" => agents::explain(call, arguments).await,
+        "hire" => hire::call(call, arguments).await,
+        "get_job" => get_job::call(call, arguments).await,
+        "list_jobs" => get_job::list(call, arguments).await,
+        "cancel_job" => get_job::cancel(call, arguments).await,
+        "accept_offer" => accept_offer::call(call, arguments).await,
         "whoami" => whoami::call(call, arguments).await,
         _ => Err(ToolError::of("internal", "the hub failed; its log has details")),
     }
