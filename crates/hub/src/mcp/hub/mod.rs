@@ -79,7 +79,7 @@ impl HubCatalogue {
         match tools::call(name, arguments, call).await {
             None => Err(unknown()),
             Some(Ok(output)) => Ok(output.into_result()),
-            Some(Err(error)) => Ok(error.into_result()),
+            Some(Err(error)) => error.into_response(),
         }
     }
 }
