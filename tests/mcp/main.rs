@@ -14,6 +14,10 @@ mod keys;
 mod kit;
 mod market;
 mod messages;
+mod pages;
+mod party;
+#[path = "../it/relay/kit.rs"]
+mod relay;
 mod resources;
 mod servers;
 mod subscriptions;

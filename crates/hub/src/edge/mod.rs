@@ -22,6 +22,7 @@ mod framing;
 mod freshness;
 mod hosts;
 mod idle_timer;
+mod keyed_body;
 mod limited_body;
 mod operation_table;
 mod overload;
@@ -42,8 +43,9 @@ mod tests;
 
 pub use accept::{bind, serve};
 pub use body_rate::BodyRateLimits;
-pub use dispatcher::{Dispatcher, PrincipalLookup};
+pub use dispatcher::{Dispatcher, KeyUseLookup, PrincipalLookup};
 pub use hosts::HostPolicy;
+pub use keyed_body::keep_key;
 pub use operation_table::{OperationClash, OperationTable, UnrecognizedBody};
 pub use rate_limits::{Principal, RateLimits};
 pub use request_id::{IdSource, RequestId};

@@ -71,7 +71,7 @@ impl Definition {
         let hub = format!(
             "Hires the agent {} {cost} (score {}, {} jobs done).",
             self.offered.label(),
-            raw_json::score(self.offered.score()),
+            raw_json::score(self.offered.score()).get(),
             self.offered.jobs_done(),
         );
         match &*self.own_words {

@@ -39,10 +39,7 @@ impl Door {
             return Err(Problem::invalid_field("?pin", "pin must be 16 hex digits"));
         }
         let max_price = query.credits("max_price", DECIMALS)?;
-        Ok(Self {
-            max_price: max_price.unwrap_or(default_max_price),
-            pin: pin.map(str::to_owned),
-        })
+        Ok(Self { max_price: max_price.unwrap_or(default_max_price), pin: pin.map(str::to_owned) })
     }
 }
 
@@ -88,10 +85,7 @@ mod tests {
     fn the_options_are_a_price_and_a_pin_and_no_others() {
         assert_eq!(parse(""), Ok(("1.00".to_owned(), None)));
         let pin = "0123456789abcdef".to_owned();
-        assert_eq!(
-            parse("max_price=0.5&pin=0123456789abcdef"),
-            Ok(("0.50".to_owned(), Some(pin)))
-        );
+        assert_eq!(parse("max_price=0.5&pin=0123456789abcdef"), Ok(("0.50".to_owned(), Some(pin))));
         for (wrong, field) in [
             ("max_price=-1", "?max_price"),
             ("max_price=", "?max_price"),

@@ -112,9 +112,8 @@ fn is_textual(json: &Json<'_>) -> bool {
     let has_type = |json: Option<&Json<'_>>, name: &str| {
         as_text(json.and_then(|json| json.get("type"))) == Some(name)
     };
-    let property = |name: &str| {
-        properties.iter().find(|(known, _)| known == name).map(|(_, schema)| schema)
-    };
+    let property =
+        |name: &str| properties.iter().find(|(known, _)| known == name).map(|(_, schema)| schema);
     let required: Vec<Option<&str>> = match json.get("required").map(Json::value) {
         Some(JsonValue::Array(names)) => names.iter().map(|name| as_text(Some(name))).collect(),
         _ => Vec::new(),
@@ -252,7 +251,7 @@ mod tests {
             let form = OutputForm::of(other);
             assert!(form.shown().is_some(), "{other}");
         }
-        for none in [r#"{"type":"array"}"#, r#"{"type":"object","required":5}"#] {
+        for none in [r#"{"type":"array","items":{}}"#, r#"{"type":"object","required":5}"#] {
             assert!(OutputForm::of(none).schema().is_none(), "{none}");
         }
     }
