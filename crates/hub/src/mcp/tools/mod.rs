@@ -35,7 +35,6 @@ pub use output::{RESULT_MAX, ToolOutput};
 
 use rialto_core::id::AgentId;
 use rialto_engine::key_use;
-use rialto_engine::keys::KeyPrefix;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::ijson::Json;
 use tracing::Instrument;
@@ -65,11 +64,7 @@ impl ToolCall {
 
     /// The same as `/v1` knows its callers.
     pub fn agent_caller(&self) -> Result<AgentCaller, ToolError> {
-        match self.caller {
-            McpCaller::Agent { id, key } => Ok(AgentCaller { id, prefix: key.prefix, once: None }),
-            McpCaller::Guest { id } => Ok(AgentCaller { id, prefix: KeyPrefix::AGENT, once: None }),
-            McpCaller::Anonymous => Err(ToolError::no_key()),
-        }
+        self.caller.agent_caller().ok_or_else(ToolError::no_key)
     }
 }
 
