@@ -121,12 +121,18 @@ async fn a_code_is_for_one_agent_receiver_and_amount_and_for_ten_minutes() {
     );
     // The new one does, also at a hub that was started again.
     let hub = hub.restart(Profile::Serve, &[("ledger.welcome_grant", "0")]).await;
+    hub.pass(Millis::seconds(602));
     let ann = Party::of(&hub, ann.agent).await;
     let arguments = json!({"to": "bob", "amount": "1", "confirm": late["confirm"]});
     assert_eq!(ann.mcp.ok("send_credits", arguments.clone()).await["moved"], true);
     let hub = hub.restart(Profile::Serve, &[("ledger.welcome_grant", "0")]).await;
+    hub.pass(Millis::seconds(602));
     let ann = Party::of(&hub, ann.agent).await;
-    assert_eq!(ann.mcp.ok("send_credits", arguments).await["moved"], false);
+    let again = ann.mcp.ok("send_credits", arguments).await;
+    assert!(
+        again["next"].as_str().is_some_and(|next| next.starts_with("That code was used already.")),
+        "{again}"
+    );
     assert_eq!(hub.balance("bob").await.0, "2.00");
     hub.stop().await;
 }
@@ -257,6 +263,7 @@ async fn a_request_state_is_for_one_call_of_one_agent_and_is_spent_once() {
     // A restart does not make it good again; neither does a question that was open before it fail.
     let open = state_of(&client, &arguments).await;
     let hub = hub.restart(Profile::Serve, &[("ledger.welcome_grant", "0")]).await;
+    hub.pass(Millis::seconds(602));
     let client = asking(&hub, &ann.agent);
     refused(&client, with(&arguments, &state)).await;
     let moved = client.result("tools/call", with(&arguments, &open)).await;
