@@ -271,6 +271,36 @@ async fn a_request_state_is_for_one_call_of_one_agent_and_is_spent_once() {
     hub.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_of_a_key_are_told_before_anyone_is_asked() {
+    let (hub, ann, _) = scene().await;
+    let limited = async |limits: Value| {
+        let made = hub.post("/v1/keys", Some(&ann.agent.key), &limits).await.expect(201);
+        Agent { key: made.str("/key"), ..ann.agent.clone() }
+    };
+    let none = limited(json!({"label": "none", "transfers": false})).await;
+    let small = limited(json!({"label": "small", "per_job": 1, "per_day": 1.5})).await;
+    for client in [Party::of(&hub, none.clone()).await.mcp, asking(&hub, &none)] {
+        client.fail("send_credits", json!({"to": "bob", "amount": "0.10"}), "over_limit").await;
+    }
+    let client = Party::of(&hub, small.clone()).await.mcp;
+    client.fail("send_credits", json!({"to": "bob", "amount": "1.01"}), "over_limit").await;
+    let arguments = json!({"to": "bob", "amount": "1"});
+    let codes = [
+        client.ok("send_credits", arguments.clone()).await["confirm"].take(),
+        client.ok("send_credits", arguments.clone()).await["confirm"].take(),
+    ];
+    let confirm = |code: &Value| json!({"to": "bob", "amount": "1", "confirm": code});
+    assert_eq!(client.ok("send_credits", confirm(&codes[0])).await["moved"], true);
+    let limits = client.ok("whoami", json!({})).await["limits"].take();
+    assert_eq!((&limits["per_job"], &limits["left_today"]), (&json!("1.00"), &json!("0.50")));
+    // The command that moves them checks again.
+    client.fail("send_credits", confirm(&codes[1]), "over_limit").await;
+    asking(&hub, &small).fail("send_credits", arguments, "over_limit").await;
+    assert_eq!(hub.balance("bob").await.0, "1.00");
+    hub.stop().await;
+}
+
 /// The members that a recorded and a present object have in common must be equal, but for these.
 fn assert_like(recorded: &Value, present: &Value, free: &[&str], at: &str) {
     match (recorded, present) {
