@@ -13,6 +13,10 @@ mod keys;
 #[path = "../it/kit/mod.rs"]
 mod kit;
 mod messages;
+mod pages;
+mod party;
+#[path = "../it/relay/kit.rs"]
+mod relay;
 mod replay;
 mod resources;
 mod servers;

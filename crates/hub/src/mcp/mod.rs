@@ -10,6 +10,7 @@ pub mod api;
 mod caller;
 pub mod catalogue;
 mod hub;
+pub mod limits;
 pub mod serve;
 mod subscriptions;
 pub mod tools;
