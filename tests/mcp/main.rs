@@ -22,6 +22,7 @@ mod resources;
 mod servers;
 mod subscriptions;
 mod suite;
+mod suite_catalogue;
 mod tasks;
 mod transport;
 mod working;
