@@ -14,6 +14,9 @@ mod keys;
 mod kit;
 mod messages;
 mod pages;
+mod party;
+#[path = "../it/relay/kit.rs"]
+mod relay;
 mod resources;
 mod servers;
 mod subscriptions;

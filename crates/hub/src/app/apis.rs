@@ -23,7 +23,9 @@ pub fn operation_table(
         context.protocols.iter().map(|protocol| protocol.clone().api(context)).collect();
     let fallback = apis.iter().find(|api| api.handles_unknown_paths()).cloned();
     apis.push(Arc::new(V1Api::new(context)));
-    apis.push(Arc::new(McpApi::new(context)));
+    if context.settings.mcp.enabled {
+        apis.push(Arc::new(McpApi::new(context, &probes.metrics)));
+    }
     if let Some(fallback) = fallback {
         let pages = Arc::new(Pages::new(&context.hub_url));
         let document = openapi::document_text();
