@@ -50,14 +50,14 @@ impl McpClient {
             Value::Null => Map::new(),
             other => panic!("parameters are an object: {other}"),
         };
-        let mut headers =
-            vec![("accept", "application/json, text/event-stream".to_owned())];
+        let mut headers = vec![("accept", "application/json, text/event-stream".to_owned())];
         if self.era == Era::Old {
             headers.push(("mcp-protocol-version", OLD.to_owned()));
         } else {
             headers.push(("mcp-protocol-version", NEW.to_owned()));
             headers.push(("mcp-method", method.to_owned()));
-            let name = ["name", "uri", "taskId"].iter().find_map(|name| params.get(*name)?.as_str());
+            let name =
+                ["name", "uri", "taskId"].iter().find_map(|name| params.get(*name)?.as_str());
             if let Some(name) = name {
                 headers.push(("mcp-name", name.to_owned()));
             }

@@ -7,6 +7,7 @@
 mod api;
 mod caller;
 mod catalogue;
+pub mod fixed;
 mod hub;
 mod serve;
 pub mod tools;

@@ -15,7 +15,7 @@ use super::wire::result::{CacheHint, ResultObject, as_text};
 use super::wire::version::Era;
 
 /// The server as it names itself.
-const SERVER: ServerInfo =
+pub const SERVER: ServerInfo =
     ServerInfo { name: "rialto", title: "Rialto", version: env!("CARGO_PKG_VERSION") };
 
 /// What one caller gets at `/mcp`.

@@ -50,11 +50,25 @@ impl ToolGroups {
     }
 }
 
+/// The names of all groups.
+pub fn group_names() -> impl Iterator<Item = &'static str> {
+    CATALOG.groups.keys().map(String::as_str)
+}
+
 /// The tools of these groups, as JSON text of an array.
 pub fn list(groups: &ToolGroups) -> String {
     let named = CATALOG.tools.iter().filter(|tool| {
         let named: Named = serde_json::from_str(tool.get()).expect("every tool has a name");
         groups.has(&named.name)
+    });
+    json_array(named.map(|tool| compact(tool)))
+}
+
+/// The tools with these names, as JSON text of an array.
+pub fn list_named(names: &[&str]) -> String {
+    let named = CATALOG.tools.iter().filter(|tool| {
+        let named: Named = serde_json::from_str(tool.get()).expect("every tool has a name");
+        names.contains(&named.name.as_str())
     });
     json_array(named.map(|tool| compact(tool)))
 }

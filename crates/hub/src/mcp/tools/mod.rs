@@ -5,7 +5,7 @@ mod error;
 mod output;
 mod whoami;
 
-pub use catalog::{INSTRUCTIONS, ToolGroups, list};
+pub use catalog::{INSTRUCTIONS, ToolGroups, group_names, list, list_named};
 pub use error::ToolError;
 pub use output::ToolOutput;
 
