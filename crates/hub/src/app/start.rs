@@ -415,6 +415,7 @@ fn hub_context(
         settings: config.for_protocols(),
         running_requests: adapter::idempotency::RunningRequests::default(),
         pending_waits: Default::default(),
+        open_streams: Default::default(),
         endpoint_checks: Default::default(),
     }))
 }
@@ -435,10 +436,11 @@ fn serve(
         vec![Box::new(counting), Box::new(process)],
     );
     let probes = probes::ProbeState { engine: context.engine.clone(), metrics: metrics.clone() };
+    let origins = config.mcp.allowed_origins.iter().map(ToString::to_string).collect();
     let dispatcher = Dispatcher {
         operations: apis::operation_table(context, probes)?,
         principals: principals(context.clone()),
-        hosts: HostPolicy::new(&config.http, bound),
+        hosts: HostPolicy::new(&config.http, bound).with_listed_origins(origins),
         limits,
         request_ids: request_id_source(),
         metrics: metrics.clone(),

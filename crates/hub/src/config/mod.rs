@@ -15,7 +15,7 @@ mod tests;
 
 pub use choices::{Backend, Level, LogFormat};
 pub use database_url::DatabaseUrl;
-pub use names::{BaseUrl, HostName, HostPort};
+pub use names::{BaseUrl, HostName, HostPort, Origin};
 pub use rialto_config::{
     ByteSize, ConfigDuration, ConfigError, ConfigErrors, EffectiveSetting, Limit, NonZeroDuration,
     Profile,
@@ -80,6 +80,7 @@ impl LoadedConfig {
         let config = Config::resolve(&mut layers);
         check_public_url(&config, &mut layers);
         check_database(&config, &mut layers);
+        check_guest(&config, &mut layers);
         let order: Vec<String> = example_keys().map(|(key, _)| key).collect();
         let (rows, errors) = layers.finish(&order);
         if errors.is_empty() { Ok(Self { config, rows }) } else { Err(ConfigErrors(errors)) }
@@ -128,6 +129,19 @@ fn check_database(config: &Config, layers: &mut Layers<'_>) {
             format!("{address} is a wildcard address that other nodes cannot connect to"),
             "cluster.advertise to be set as well".to_owned(),
             &format!("--set cluster.advertise=node-1.example:{}", address.port()),
+        );
+    }
+}
+
+/// Whoever reaches the hub could spend what its guest has, so only this machine may.
+fn check_guest(config: &Config, layers: &mut Layers<'_>) {
+    let address = config.http.listen;
+    if config.mcp.guest && !address.ip().to_canonical().is_loopback() {
+        layers.add_conflict(
+            "mcp.guest",
+            format!("callers without a key would act as one agent at {address}, which other machines reach"),
+            "false, or http.listen on a loopback address".to_owned(),
+            "--set mcp.guest=false",
         );
     }
 }

@@ -11,6 +11,8 @@ names! {
     HostName by host_name, "a host, with or without a port", "hub.example";
     /// A host and a port to connect to.
     HostPort by host_port, "a host and a port", "node-1.example:7426";
+    /// The origin of web pages: a scheme and a host, in lower case, with or without a port.
+    Origin by origin, "the origin of a web page", "https://app.example";
 }
 
 type InvalidReason = &'static str;
@@ -65,6 +67,17 @@ fn host_port(text: &str) -> Result<String, InvalidReason> {
     host_name(host).map(|host| format!("{host}:{port}"))
 }
 
+fn origin(text: &str) -> Result<String, InvalidReason> {
+    let text = text.trim_end_matches('/').to_ascii_lowercase();
+    let (scheme, host) = text.split_once("://").ok_or("has no scheme such as https://")?;
+    if scheme.is_empty() || !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    {
+        return Err("has no scheme such as https://");
+    }
+    host_name(host)?;
+    Ok(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +108,16 @@ mod tests {
         for text in ["", "node-1", "node-1:", "node-1:0", "::1:7426", "0.0.0.0:7426", "a b:1", ":1"]
         {
             assert!(host_port(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_origin_is_a_scheme_and_a_host_in_lower_case() {
+        assert_eq!(origin("https://App.Example/"), Ok("https://app.example".to_owned()));
+        assert_eq!(origin("vscode-webview://a1"), Ok("vscode-webview://a1".to_owned()));
+        assert_eq!(origin("http://localhost:3000"), Ok("http://localhost:3000".to_owned()));
+        for text in ["", "app.example", "https://", "https://a/b", "://a", "null", "*"] {
+            assert!(origin(text).is_err(), "{text}");
         }
     }
 

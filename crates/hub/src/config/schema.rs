@@ -11,11 +11,11 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use rialto_config::{ByteSize, ConfigDuration, Layers, Limit, NonZeroDuration};
 use rialto_core::money::Credits;
-use rialto_protocols::adapter::settings::{self, HubSettings, ProtocolSettings};
+use rialto_protocols::adapter::settings::{self, HubSettings, McpSettings, ProtocolSettings};
 
 use super::choices::{Backend, Level, LogFormat};
 use super::database_url::DatabaseUrl;
-use super::names::{BaseUrl, HostName, HostPort};
+use super::names::{BaseUrl, HostName, HostPort, Origin};
 
 /// Turns the table below into one struct per section, one struct of all sections, and the function
 /// that fills them. A default is written like the value of an environment variable; `or` gives the
@@ -159,6 +159,26 @@ settings! {
         max_attempts: NonZeroU32 = "16";
     }
 
+    /// The Model Context Protocol.
+    mcp: Mcp {
+        /// Whether `/mcp` is served.
+        enabled: bool = "true";
+        /// Whether callers without a key act as one guest agent.
+        guest: bool = "false" or "true";
+        /// What a key without limits of its own may spend on one job or transfer when it comes
+        /// through MCP; 0 is no limit.
+        per_job: Credits = "10.00" or "0";
+        /// What such a key may spend through MCP in one day (UTC); 0 is no limit.
+        per_day: Credits = "100.00" or "0";
+        /// Origins of web pages that may call `/mcp`.
+        allowed_origins: Vec<Origin> = "";
+        /// How long a call is waited for before it is answered with a task.
+        task_after: ConfigDuration = "500ms";
+        /// The highest price of a skill that is listed and callable as a tool, unless the address
+        /// of the tools names another.
+        max_price: Credits = "1.00";
+    }
+
     /// The hub's log.
     log: Log {
         /// The format of the lines.
@@ -199,6 +219,21 @@ impl Http {
     }
 }
 
+impl Mcp {
+    /// The settings that its tools need.
+    fn settings(&self) -> McpSettings {
+        let limit = |amount: Credits| Some(amount).filter(|amount| *amount > Credits::ZERO);
+        McpSettings {
+            enabled: self.enabled,
+            guest: self.guest,
+            per_job: limit(self.per_job),
+            per_day: limit(self.per_day),
+            task_after: self.task_after.millis(),
+            max_price: self.max_price,
+        }
+    }
+}
+
 impl Config {
     /// The settings that concern every protocol.
     pub fn for_protocols(&self) -> HubSettings {
@@ -210,6 +245,7 @@ impl Config {
                 .writes_per_minute
                 .max()
                 .map_or(0, |max| max.get().into()),
+            mcp: self.mcp.settings(),
         }
     }
 }

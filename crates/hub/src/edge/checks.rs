@@ -9,7 +9,7 @@ use hyper::body::Body as HttpBody;
 use rialto_protocols::adapter::{AllowedOrigins, EdgeError, RateClass};
 
 use super::connection::AmbiguousLength;
-use super::cors;
+use super::cors::{self, Readers};
 use super::dispatcher::Dispatcher;
 use super::operation_table::RequestClass;
 use super::peer::Peer;
@@ -22,8 +22,8 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// What to do with a request that passed all checks.
 pub enum CheckResult {
     Pass,
-    /// Answer a CORS preflight for this method.
-    Preflight(Method),
+    /// Answer a CORS preflight for this method, from a page that may read the response.
+    Preflight(Method, Readers),
 }
 
 impl Dispatcher {
@@ -42,13 +42,15 @@ impl Dispatcher {
         {
             return Err(EdgeError::WrongHost);
         }
-        if let Some(method) = cors::preflight_method(request)
-            && let route = self.operations.find(&method, request.uri.path())
-            && self.is_open_to_any_page(request, route.class(&method).origins)
-        {
-            return Ok(CheckResult::Preflight(method));
+        if let Some(method) = cors::preflight_method(request) {
+            let route = self.operations.find(&method, request.uri.path());
+            let readers = self.readers(request, route.class(&method).origins);
+            if readers != Readers::Own {
+                return Ok(CheckResult::Preflight(method, readers));
+            }
         }
-        if !self.is_open_to_any_page(request, class.origins) && !self.is_own_page(request, host) {
+        if self.readers(request, class.origins) == Readers::Own && !self.is_own_page(request, host)
+        {
             return Err(EdgeError::ForeignOrigin);
         }
         if request.extensions.get::<AmbiguousLength>().is_some() {
@@ -100,15 +102,32 @@ impl Dispatcher {
         CallerIdentity { principal, peer }
     }
 
-    /// Whether any page may read the response, whatever its origin.
-    pub(super) fn is_open_to_any_page(&self, request: &Parts, origins: AllowedOrigins) -> bool {
+    /// Which pages may read the response, besides the hub's own.
+    pub(super) fn readers(&self, request: &Parts, origins: AllowedOrigins) -> Readers {
         match origins {
-            AllowedOrigins::Any => true,
-            AllowedOrigins::AnyIfPublished => host_of(request).is_ok_and(|host| {
-                let named = request.headers.contains_key(header::ORIGIN);
-                self.hosts.is_public_host(host) || named && self.is_own_page(request, host)
-            }),
-            AllowedOrigins::Own => false,
+            AllowedOrigins::Any => Readers::Any,
+            AllowedOrigins::AnyIfPublished => {
+                let is_open = host_of(request).is_ok_and(|host| {
+                    let named = request.headers.contains_key(header::ORIGIN);
+                    self.hosts.is_public_host(host) || named && self.is_own_page(request, host)
+                });
+                if is_open { Readers::Any } else { Readers::Own }
+            }
+            AllowedOrigins::Own => Readers::Own,
+            AllowedOrigins::OwnOrListed => self.listed_origin(request),
+        }
+    }
+
+    /// The origin of the request, if it is listed.
+    fn listed_origin(&self, request: &Parts) -> Readers {
+        let mut origins = request.headers.get_all(header::ORIGIN).iter();
+        match (origins.next(), origins.next()) {
+            (Some(origin), None)
+                if origin.to_str().is_ok_and(|text| self.hosts.is_listed_origin(text)) =>
+            {
+                Readers::Origin(origin.clone())
+            }
+            _ => Readers::Own,
         }
     }
 

@@ -25,7 +25,7 @@ use tracing::error;
 use super::bodies::RequestBody;
 use super::body_rate::BodyRateLimits;
 use super::checks::CheckResult;
-use super::cors;
+use super::cors::{self, Readers};
 use super::hosts::HostPolicy;
 use super::limited_body::LimitedBody;
 use super::operation_table::{ErrorFormat, OperationTable, Route};
@@ -62,8 +62,8 @@ struct RequestInfo<'t> {
     id: RequestId,
     method: Method,
     route: &'t RouteSeries,
-    /// Whether every page may read the response.
-    open_to_any_page: bool,
+    /// Which pages may read the response.
+    readers: Readers,
     /// The methods that the path has, if it does not have that of the request.
     allow: Option<HeaderValue>,
 }
@@ -80,15 +80,17 @@ impl Dispatcher {
             id: RequestId::from_headers(&parts.headers, &self.request_ids),
             method: parts.method.clone(),
             route: route.series(),
-            open_to_any_page: self.is_open_to_any_page(&parts, class.origins),
+            readers: self.readers(&parts, class.origins),
             allow: route.allow(),
         };
         let writer_epoch = || self.node.as_ref().and_then(Engine::writer_epoch);
         let epoch = writer_epoch();
         let admitted = match self.check_request(&parts, &body, class) {
             Ok(CheckResult::Pass) => self.admit_caller(&mut parts, class).await,
-            Ok(CheckResult::Preflight(method)) => {
-                return self.finish_response(info, cors::preflight_response(&method));
+            Ok(CheckResult::Preflight(method, readers)) => {
+                let response = cors::preflight_response(&method, &readers, &parts.headers);
+                return self
+                    .finish_response(RequestInfo { readers: Readers::Own, ..info }, response);
             }
             Err(error) => Err(error),
         };
@@ -159,7 +161,7 @@ impl Dispatcher {
             id: RequestId::from_headers(request.headers(), &self.request_ids),
             method: request.method().clone(),
             route: self.operations.no_route(),
-            open_to_any_page: false,
+            readers: Readers::Own,
             allow: None,
         };
         self.finish_response(info, error_response(route.error_format(), EdgeError::Overloaded))
@@ -170,7 +172,7 @@ impl Dispatcher {
         info: RequestInfo<'_>,
         mut response: Response<Body>,
     ) -> Response<Body> {
-        let RequestInfo { began, id, method, route, open_to_any_page, allow } = info;
+        let RequestInfo { began, id, method, route, readers, allow } = info;
         let completed = CompletedRequest {
             method: MethodLabel::from(&method),
             route,
@@ -182,9 +184,7 @@ impl Dispatcher {
         let length = response.body().size_hint().exact();
         let headers = response.headers_mut();
         headers.insert(request_id::HEADER, id.into_header_value());
-        if open_to_any_page {
-            cors::allow_any_origin(headers);
-        }
+        readers.allow(headers);
         if let Some(allow) = allow {
             headers.entry(header::ALLOW).or_insert(allow);
         }

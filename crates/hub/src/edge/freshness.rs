@@ -69,14 +69,15 @@ impl Dispatcher {
     }
 
     /// The answer of an operation. A read that still waits when the node ceases to be current ends
-    /// with an error; a write goes on, because it may be committed already.
+    /// with an error; what may write goes on, because it may be committed already.
     pub(super) async fn answer_while_current(
         &self,
         class: RequestClass,
         errors: ErrorFormat<'_>,
         answer: impl Future<Output = Response<Body>>,
     ) -> Response<Body> {
-        let may_end = class.freshness != Freshness::Any && class.rate == Some(RateClass::Read);
+        let only_reads = class.rate == Some(RateClass::Read) && !class.reads_too;
+        let may_end = class.freshness != Freshness::Any && only_reads;
         let Some(node) = self.node.as_ref().filter(|_| may_end) else { return answer.await };
         tokio::select! {
             biased;

@@ -17,6 +17,8 @@ pub struct HostPolicy {
     known: Vec<(String, Option<u16>)>,
     /// The host of `http.public_url`.
     published: Option<(String, Option<u16>)>,
+    /// Origins whose pages may call what models call.
+    listed: Vec<String>,
 }
 
 impl HostPolicy {
@@ -27,7 +29,18 @@ impl HostPolicy {
         let published = url.and_then(split).map(owned);
         let allowed = http.allowed_hosts.iter().map(|host| host.as_str());
         let known = allowed.filter_map(split).map(owned).chain(published.clone()).collect();
-        Self { loopback_only: bound.ip().to_canonical().is_loopback(), known, published }
+        let loopback_only = bound.ip().to_canonical().is_loopback();
+        Self { loopback_only, known, published, listed: Vec::new() }
+    }
+
+    /// Also lets pages of these origins call what models call.
+    pub fn with_listed_origins(self, listed: Vec<String>) -> Self {
+        Self { listed, ..self }
+    }
+
+    /// Whether pages of this origin may call what models call.
+    pub fn is_listed_origin(&self, origin: &str) -> bool {
+        self.listed.iter().any(|listed| listed.eq_ignore_ascii_case(origin))
     }
 
     /// Whether the hub accepts this value of `Host`.

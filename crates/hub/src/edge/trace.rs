@@ -23,7 +23,8 @@ impl TraceParent {
         Self::parse(value.to_str().ok()?)
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    /// Reads the value of the header.
+    pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let version = hex(parts.next()?, 2)?;
         let trace_id = hex(parts.next()?, 32)?;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::catalogue::{Catalogue, ResultFuture, ServerInfo};
 use super::hub::SERVER;
-use super::serve;
 use super::tools::{self, INSTRUCTIONS, ToolGroups};
 use super::wire::error::RpcError;
 use super::wire::message::ClientRequest;
 use super::wire::method::Method;
-use super::wire::result::{CacheHint, ResultObject};
+use super::wire::result::{CacheHint, ResultObject, json_array};
 use super::wire::version::Era;
+use super::{agents, hub, serve};
 
 /// The catalogue of a hub that cannot be asked.
 #[derive(Clone, Debug)]
@@ -32,14 +32,11 @@ impl FixedCatalogue {
         Some(match method {
             Method::Discover => serve::discover(self),
             Method::ListTools if self.is_for_agents => {
-                // A client that cannot ask again keeps an empty list for long.
-                let list = tools::list_named(&["get_job"]);
+                // Nothing is known of skills now, so the list is not for keeping.
+                let list = json_array(tools::listed_tool("get_job"));
                 ResultObject::default().raw("tools", list).cached(CacheHint::NONE)
             }
-            Method::ListTools => ResultObject::default()
-                .raw("tools", tools::list(&self.groups))
-                .cached(CacheHint::CATALOGUE),
-            _ => return None,
+            other => return hub::list(other, &self.groups),
         })
     }
 }
@@ -50,11 +47,15 @@ impl Catalogue for FixedCatalogue {
     }
 
     fn instructions(&self) -> &str {
-        &INSTRUCTIONS
+        if self.is_for_agents { agents::INSTRUCTIONS } else { &INSTRUCTIONS }
     }
 
-    fn capabilities(&self, _: Era) -> String {
-        r#"{"tools":{}}"#.to_owned()
+    fn capabilities(&self, era: Era) -> String {
+        if self.is_for_agents {
+            agents::capabilities(era)
+        } else {
+            hub::capabilities(era).to_owned()
+        }
     }
 
     fn call(self: Arc<Self>, request: ClientRequest) -> ResultFuture {

@@ -1,15 +1,18 @@
 //! MCP, the Model Context Protocol: how a model finds agents, hires them and works for others.
 //!
 //! A caller acts as the agent of its key. `wire` is how messages travel, `catalogue` what an endpoint
-//! has to offer to the wire layer, `serve` what joins the two; `hub` is the catalogue at `/mcp`, and
-//! `tools` are its tools.
+//! has to offer to the wire layer, `serve` what joins the two; `hub` is the catalogue at `/mcp`,
+//! `tools` are its tools, `agents` is the catalogue at `/mcp/agents/{names}`, and `subscriptions` are
+//! streams of what changes.
 
-mod api;
+mod agents;
+pub mod api;
 mod caller;
-mod catalogue;
+pub mod catalogue;
 pub mod fixed;
 mod hub;
-mod serve;
+pub mod serve;
+mod subscriptions;
 pub mod tools;
 pub mod wire;
 

@@ -39,6 +39,7 @@ struct MetricsInner {
     requests: Family<RequestLabels, Counter>,
     durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
     connections: Gauge,
+    mcp_requests: Family<McpRequestLabels, Counter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -46,6 +47,16 @@ struct RequestLabels {
     method: MethodLabel,
     route: RouteLabel,
     status: u16,
+}
+
+/// What a request of a model was, and what became of it. Nothing says whose it was.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct McpRequestLabels {
+    pub method: &'static str,
+    pub era: &'static str,
+    /// One of the hub's own tools, `skill` for a tool of an agent, or `none`.
+    pub tool: &'static str,
+    pub outcome: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -81,11 +92,13 @@ impl Metrics {
         metrics.register(name, "Time until the response head was ready", durations.clone());
         metrics.register("rialto_http_connections", "Connections open now", connections.clone());
         metrics.register("rialto_build_info", "The running version", build);
+        let mcp_requests = Family::default();
+        metrics.register("rialto_mcp_requests", "MCP requests answered", mcp_requests.clone());
         metrics.register_collector(Box::new(ScrapeCollector(extra)));
         for collector in collectors {
             metrics.register_collector(collector);
         }
-        Self(Arc::new(MetricsInner { metrics, requests, durations, connections }))
+        Self(Arc::new(MetricsInner { metrics, requests, durations, connections, mcp_requests }))
     }
 
     /// Counts one completed request.
@@ -96,6 +109,11 @@ impl Metrics {
             series.duration.observe(took.as_secs_f64());
             series.count.inc();
         });
+    }
+
+    /// Counts one MCP request.
+    pub fn record_mcp_request(&self, labels: &McpRequestLabels) {
+        self.0.mcp_requests.get_or_create(labels).inc();
     }
 
     fn series(&self, method: MethodLabel, route: &RouteLabel, status: StatusCode) -> RequestSeries {

@@ -25,7 +25,7 @@ pub fn find_agent(world: &World, text: &str, field: &str) -> Result<AgentId, Pro
     if let Some((protocol, name)) = prefixed {
         return find_in_protocol(world, protocol, name).ok_or_else(Problem::not_found);
     }
-    let mut fitting = ALL.iter().filter_map(|adapter| find_in_protocol(world, adapter.id(), text));
+    let mut fitting = find_all(world, text);
     let first = fitting.next().ok_or_else(Problem::not_found)?;
     match fitting.any(|other| other != first) {
         false => Ok(first),
@@ -36,6 +36,11 @@ pub fn find_agent(world: &World, text: &str, field: &str) -> Result<AgentId, Pro
             Err(Problem::invalid_field(field, text))
         }
     }
+}
+
+/// The agents that have this id in some protocol. One agent may be there several times.
+pub fn find_all<'w>(world: &'w World, text: &'w str) -> impl Iterator<Item = AgentId> + 'w {
+    ALL.iter().filter_map(move |adapter| find_in_protocol(world, adapter.id(), text))
 }
 
 /// A member that names an agent: its number as a number or text, or any of its names.

@@ -6,37 +6,37 @@
 //! once however often it is sent. Things of other callers get the same response as things that do
 //! not exist.
 
-mod accounts;
-mod agent_names;
-mod agents;
+pub(crate) mod accounts;
+pub(crate) mod agent_names;
+pub(crate) mod agents;
 mod api;
-mod auth;
+pub(crate) mod auth;
 mod delivery_preview;
-mod errors;
+pub(crate) mod errors;
 mod events;
 mod examples;
-mod inbox;
-mod jobs;
+pub(crate) mod inbox;
+pub(crate) mod jobs;
 mod json_object;
-mod keys;
-mod ledger;
-mod me;
-mod messages;
-mod notices;
+pub(crate) mod keys;
+pub(crate) mod ledger;
+pub(crate) mod me;
+pub(crate) mod messages;
+pub(crate) mod notices;
 mod operations;
 mod operator;
 pub mod page;
-mod params;
+pub(crate) mod params;
 mod presence;
 pub mod problem;
 mod public_ids;
-mod response;
+pub(crate) mod response;
 mod strict_fields;
 #[cfg(test)]
 mod tests;
-mod wait;
+pub(crate) mod wait;
 mod webhooks;
-mod work;
+pub(crate) mod work;
 
 pub use api::V1Api;
 pub use events::HistoryReader;

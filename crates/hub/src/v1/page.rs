@@ -81,7 +81,15 @@ pub fn parse_cursor<const N: usize>(
     query: &Query,
     list: char,
 ) -> Result<Option<[u64; N]>, Malformed> {
-    let Some(text) = query.text("cursor") else { return Ok(None) };
+    read_cursor(query.text("cursor"), list)
+}
+
+/// The same for the text of a cursor.
+pub fn read_cursor<const N: usize>(
+    text: Option<&str>,
+    list: char,
+) -> Result<Option<[u64; N]>, Malformed> {
+    let Some(text) = text else { return Ok(None) };
     let cursor = Cursor::parse(text).filter(|cursor| cursor.list == list);
     let place = cursor.and_then(|cursor| cursor.position.try_into().ok());
     place.map(Some).ok_or_else(|| Malformed {

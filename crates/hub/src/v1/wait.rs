@@ -26,13 +26,14 @@ pub fn parse_wait(query: &Query) -> Result<Duration, Malformed> {
 const WAITS_MAX: u32 = 64;
 
 /// One waiting request.
-struct WaitPermit<'a> {
+pub struct WaitPermit<'a> {
     context: &'a HubContext,
     agent: AgentId,
 }
 
 impl<'a> WaitPermit<'a> {
-    fn acquire(context: &'a HubContext, agent: AgentId) -> Result<Self, Problem> {
+    /// Counts one more waiting request of an agent.
+    pub fn acquire(context: &'a HubContext, agent: AgentId) -> Result<Self, Problem> {
         let mut all = lock(context);
         let count = all.entry(agent).or_default();
         if *count >= WAITS_MAX {

@@ -48,6 +48,11 @@ pub trait Api: Send + Sync {
         false
     }
 
+    /// Whether web pages of the origins that the operator lists for models may call it.
+    fn allows_listed_origins(&self) -> bool {
+        false
+    }
+
     /// Whether paths that belong to no API are answered in its format.
     fn handles_unknown_paths(&self) -> bool {
         false
@@ -75,6 +80,8 @@ pub enum AllowedOrigins {
     AnyIfPublished,
     /// Pages of the hub's own origin and of configured ones.
     Own,
+    /// The same, and pages of the origins that are listed for models.
+    OwnOrListed,
 }
 
 /// An operation at one of its paths.
@@ -120,7 +127,13 @@ fn without_prefix<'p>(prefix: &str, path: &'p str) -> &'p str {
 
 /// The origins that may call what is not a public read.
 pub fn default_origins(api: &dyn Api) -> AllowedOrigins {
-    if api.allows_any_origin() { AllowedOrigins::AnyIfPublished } else { AllowedOrigins::Own }
+    if api.allows_any_origin() {
+        AllowedOrigins::AnyIfPublished
+    } else if api.allows_listed_origins() {
+        AllowedOrigins::OwnOrListed
+    } else {
+        AllowedOrigins::Own
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::extract::FromRef;
 use axum::http::HeaderMap;
+use rialto_core::agent::key::KeyHash;
 use rialto_core::alias::Protocol;
 use rialto_core::id::AgentId;
 use rialto_engine::Engine;
@@ -39,10 +40,19 @@ pub struct HubContextParts {
     pub running_requests: RunningRequests,
     /// How many answers each agent waits for.
     pub pending_waits: Mutex<BTreeMap<AgentId, u32>>,
+    /// How many streams of changes each caller of MCP has open.
+    pub open_streams: Mutex<BTreeMap<StreamOwner, u32>>,
     /// Agents whose endpoint is being checked.
     pub endpoint_checks: Mutex<BTreeSet<AgentId>>,
     /// Ends long responses when the hub stops.
     pub shutdown: Shutdown,
+}
+
+/// Whose streams are counted together: those of a key, or those of a guest, which has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StreamOwner {
+    Key(KeyHash),
+    Guest(AgentId),
 }
 
 impl HubContext {

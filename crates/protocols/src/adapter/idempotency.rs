@@ -111,9 +111,7 @@ pub async fn call_at_most_once(
     let scope = Digest::of(&[b"once", api, caller.as_bytes(), path, key.as_bytes()]);
     let once = Idempotency { scope, request: Digest::of(&[&body, query]), principal };
 
-    let _leaving = QueueGuard { running: &context.running_requests, scope };
-    let turn = context.running_requests.turn(scope);
-    let _first_in_line = turn.lock().await;
+    let _turn = context.running_requests.wait_for_turn(scope).await;
     match context.engine.saved_answer(once).await {
         Err(failure) => {
             tracing::warn!(%failure, "reading an idempotency record failed");
@@ -149,12 +147,19 @@ pub async fn call_at_most_once(
 }
 
 /// Removes the request from the queue when it ends, also when the client disconnects.
-struct QueueGuard<'r> {
-    running: &'r RunningRequests,
+struct QueueGuard {
+    running: RunningRequests,
     scope: Digest,
 }
 
-impl Drop for QueueGuard<'_> {
+/// The turn of a request among those with its scope. The next one has it when this is dropped.
+pub struct Turn {
+    // In this order: the guard looks whether another request holds the lock.
+    _first_in_line: tokio::sync::OwnedMutexGuard<()>,
+    _leaving: QueueGuard,
+}
+
+impl Drop for QueueGuard {
     fn drop(&mut self) {
         let mut running = self.running.lock();
         // Only the map still holds it: no other request waits.
@@ -242,6 +247,13 @@ fn is_stream(answer: &Response) -> bool {
 }
 
 impl RunningRequests {
+    /// Waits until no other request with this scope runs.
+    pub async fn wait_for_turn(&self, scope: Digest) -> Turn {
+        let leaving = QueueGuard { running: self.clone(), scope };
+        let first_in_line = self.turn(scope).lock_owned().await;
+        Turn { _first_in_line: first_in_line, _leaving: leaving }
+    }
+
     fn turn(&self, scope: Digest) -> Arc<tokio::sync::Mutex<()>> {
         self.lock().entry(scope).or_default().clone()
     }
@@ -257,7 +269,7 @@ mod tests {
 
     /// One request from its place in the queue to its end.
     fn passes(running: &RunningRequests, scope: Digest) {
-        let _leaving = QueueGuard { running, scope };
+        let _leaving = QueueGuard { running: running.clone(), scope };
         let _turn = running.turn(scope);
     }
 

@@ -7,6 +7,7 @@ pub mod context;
 pub mod delivery_result;
 mod edge_error;
 pub mod fidelity;
+pub mod guest;
 pub mod idempotency;
 pub mod inbox_stream;
 pub mod input_check;
@@ -15,6 +16,7 @@ pub mod open_job;
 pub mod operation;
 pub mod own_server;
 pub mod peer;
+pub mod profile;
 pub mod question_view;
 pub mod rank;
 pub mod request;
@@ -22,6 +24,7 @@ pub mod resume;
 pub mod settings;
 pub mod shown_jobs;
 pub mod shutdown;
+pub mod skill_schema;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -44,10 +47,14 @@ use rialto_engine::secret::HubSecret;
 use rialto_engine::{Engine, Failure};
 use serde_json::value::RawValue;
 
+use crate::kit::fields::Malformed;
+use crate::kit::ijson;
+
 pub use api::{AllowedOrigins, Api};
 pub use context::{HubContext, HubContextParts, ProtocolContext};
 pub use edge_error::{EdgeError, NOT_CURRENT};
 pub use operation::{Access, Freshness, Operation, OperationInfo, RateClass};
+use profile::{ChangedProfile, ProfileChange};
 use settings::ProtocolSettings;
 
 /// The member of an agent's stored card that has the media types which it takes as input, in every
@@ -128,6 +135,11 @@ pub trait ProtocolAdapter: Send + Sync {
         false
     }
 
+    /// Whether agents of all protocols are shown to models by their address in this one. One is.
+    fn is_address_protocol(&self) -> bool {
+        false
+    }
+
     /// What a failure code of its workers means; an unknown code is an execution error.
     fn cause_of_code(&self, _code: &str) -> Cause {
         Cause::Execution
@@ -151,6 +163,21 @@ pub trait ProtocolAdapter: Send + Sync {
     /// future.
     fn held_until(&self, _: &Notice, _now: Timestamp) -> Option<Timestamp> {
         None
+    }
+
+    /// What a stored message of this protocol says, if it is text and not the JSON itself.
+    fn message_text(&self, _body: &str) -> Option<String> {
+        None
+    }
+
+    /// What a change makes of the profile of one of its agents, or why its protocol does not allow
+    /// that change.
+    fn change_profile(
+        &self,
+        agent: &Agent,
+        change: &ProfileChange,
+    ) -> Result<ChangedProfile, Malformed> {
+        Err(change.refuse(agent))
     }
 
     /// What the fields of its messages are about.
@@ -229,6 +256,34 @@ pub fn markets() -> Markets {
 pub fn api_protocol() -> &'static dyn ProtocolAdapter {
     let mut all = crate::ALL.iter().copied();
     all.find(|adapter| adapter.is_api_protocol()).expect("one protocol of the list says so")
+}
+
+/// The protocol with this id, if the hub speaks it.
+pub fn protocol_by_id(id: Protocol) -> Option<&'static dyn ProtocolAdapter> {
+    crate::ALL.iter().copied().find(|adapter| adapter.id() == id)
+}
+
+/// What a message says: its text where its protocol has one, a JSON string's text, else the JSON.
+pub fn message_text(protocol: Protocol, body: &str) -> String {
+    let own = protocol_by_id(protocol).and_then(|adapter| adapter.message_text(body));
+    own.unwrap_or_else(|| match ijson::read(body.as_bytes()).as_ref().map(ijson::Json::value) {
+        Ok(ijson::JsonValue::String(text)) => text.to_string(),
+        _ => body.to_owned(),
+    })
+}
+
+/// What a change makes of an agent's profile, by its home protocol.
+pub fn change_profile(agent: &Agent, change: &ProfileChange) -> Result<ChangedProfile, Malformed> {
+    match protocol_by_id(agent.home) {
+        Some(adapter) => adapter.change_profile(agent, change),
+        None => Err(change.refuse(agent)),
+    }
+}
+
+/// The protocol whose addresses show models the agents of all protocols.
+pub fn address_protocol() -> &'static dyn ProtocolAdapter {
+    let mut all = crate::ALL.iter().copied();
+    all.find(|adapter| adapter.is_address_protocol()).expect("one protocol of the list says so")
 }
 
 /// The delivery encoders of all protocols.

@@ -22,6 +22,11 @@ pub fn alias_uuid(home: Protocol, native: &str) -> Uuid {
     Uuid::new_v5(&NAMESPACE, format!("{home}:{native}").as_bytes())
 }
 
+/// The id of a job that an agent opens under a key of its own choice. It is the same for ever.
+pub fn job_uuid(home: Protocol, native: &str, key: &str) -> Uuid {
+    Uuid::new_v5(&NAMESPACE, format!("mcp:{home}:{native}:{key}").as_bytes())
+}
+
 /// Another UUID, for an agent whose first one was taken before it registered. It cannot be
 /// predicted.
 fn fallback_alias_uuid(secret: &HubSecret, home: Protocol, native: &str) -> Uuid {
@@ -88,6 +93,8 @@ mod tests {
         let id = alias_uuid(registry, "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f");
         assert_eq!(id.to_string(), "20917bb1-7e13-5f41-9321-10f5be2a3322");
         assert_eq!(slug("Text-Analyst-3000"), "text-analyst-3000");
+        let id = job_uuid(registry, "a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f", "order-7");
+        assert_eq!(id.to_string(), "a880d400-63ad-5b21-8a95-58d13e48c8e4");
         let relay = alias_uuid(Protocol::new("relay"), "alice@chorus").to_string();
         assert_eq!(relay, "a6ee3ec5-dd35-589a-917a-ea2c3a03e30f");
     }

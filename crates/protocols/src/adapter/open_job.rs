@@ -66,6 +66,14 @@ pub enum WorkerChoice {
     Offers,
 }
 
+/// A job that was requested.
+#[derive(Clone, Debug)]
+pub struct OpenedJob {
+    pub job: Arc<Job>,
+    /// An earlier request opened it.
+    pub repeated: bool,
+}
+
 /// Opens the job as one of the protocol `origin`, or refuses it and leaves nothing behind. A repeat
 /// returns the first job.
 pub async fn open_job(
@@ -73,7 +81,7 @@ pub async fn open_job(
     origin: Protocol,
     request: JobRequest,
     idempotency: Option<Idempotency>,
-) -> Result<Arc<Job>, Failure> {
+) -> Result<OpenedJob, Failure> {
     let ids = context.engine.random();
     let (skill_names, input) = ([request.skill.as_str()], request.input.as_str());
     let check = InputCheck { origin, skill_names: &skill_names, agent: request.worker, input };
@@ -122,7 +130,7 @@ pub async fn open_job(
         request_id: None,
     }));
     match context.engine.run_once(command, idempotency).await?.answer {
-        Answer::Job { job, .. } => Ok(job),
+        Answer::Job { job, repeated } => Ok(OpenedJob { job, repeated }),
         _ => Err(Refusal::NotFound.into()),
     }
 }

@@ -48,6 +48,8 @@ pub enum Access {
     AnyAgent,
     /// Any agent for what belongs to it; the operator for everything.
     AnyAgentOrOperator,
+    /// Any agent for what belongs to it; a caller without a key for what is public.
+    AgentOrAnonymous,
 }
 
 impl Access {
@@ -60,7 +62,8 @@ impl Access {
     fn rate_class(self, method: &str) -> RateClass {
         match self {
             Self::Register => RateClass::Register,
-            Self::Public => RateClass::Read,
+            // What it writes is counted once the body has been read.
+            Self::Public | Self::AgentOrAnonymous => RateClass::Read,
             _ if method == "GET" => RateClass::Read,
             Self::Signed => RateClass::Signed,
             _ => RateClass::Write,
@@ -70,7 +73,7 @@ impl Access {
     /// Whether a POST with this access takes an idempotency key. A public operation has no effect
     /// to repeat; what is signed, and what an inbox token permits, has one effect anyway.
     fn takes_idempotency_key(self) -> bool {
-        !matches!(self, Self::Public | Self::Signed | Self::Inbox)
+        !matches!(self, Self::Public | Self::Signed | Self::Inbox | Self::AgentOrAnonymous)
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use rialto_config::{Layers, Profile};
+use rialto_core::money::Credits;
 use rialto_core::time::Millis;
 use rialto_core::world::Rules;
 use rialto_engine::secret::HubSecret;
@@ -38,6 +39,37 @@ pub struct HubSettings {
     pub auction_window: Millis,
     /// Writes per minute of one agent; 0 for no limit.
     pub writes_per_minute: u64,
+    pub mcp: McpSettings,
+}
+
+/// The settings of MCP.
+#[derive(Clone, Copy, Debug)]
+pub struct McpSettings {
+    /// Whether it is served.
+    pub enabled: bool,
+    /// Whether callers without a key act as one guest agent.
+    pub guest: bool,
+    /// What a key without limits of its own may spend on one job or transfer; `None` is no limit.
+    pub per_job: Option<Credits>,
+    /// The same for one day.
+    pub per_day: Option<Credits>,
+    /// How long a call is waited for before it is answered with a task.
+    pub task_after: Millis,
+    /// The highest price of a skill that is a tool, where the address names no other.
+    pub max_price: Credits,
+}
+
+impl Default for McpSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            guest: false,
+            per_job: Some(Credits::from_micros(10_000_000)),
+            per_day: Some(Credits::from_micros(100_000_000)),
+            task_after: Millis(500),
+            max_price: Credits::from_micros(1_000_000),
+        }
+    }
 }
 
 impl HubSettings {
@@ -49,7 +81,12 @@ impl HubSettings {
 
 impl Default for HubSettings {
     fn default() -> Self {
-        Self { lease: None, auction_window: Millis::seconds(2), writes_per_minute: 600 }
+        Self {
+            lease: None,
+            auction_window: Millis::seconds(2),
+            writes_per_minute: 600,
+            mcp: McpSettings::default(),
+        }
     }
 }
 

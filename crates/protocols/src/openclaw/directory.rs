@@ -14,7 +14,7 @@ use super::wire::status::StatusDetails;
 use super::wire::words::{Category, Status};
 use super::wire::{self, ReportedStatus, ReputationMetrics, StatusUpdate, identity};
 use crate::adapter::naming;
-use crate::kit::ijson;
+use crate::adapter::skill_schema::to_json_schema;
 use crate::kit::object::ObjectWriter;
 
 /// The rank of agents without a finished collaboration (R87).
@@ -194,62 +194,4 @@ fn capability(skill: &Skill) -> String {
 pub fn category_of(skill: &Skill) -> Category {
     let said = skill.category.as_deref().and_then(Category::read);
     said.unwrap_or_else(|| Category::guess_from_name(&skill.name))
-}
-
-/// Turns a schema that only names types into a JSON Schema. A JSON Schema stays as it is.
-pub fn to_json_schema(given: &str) -> String {
-    let Ok(json) = ijson::read(given.as_bytes()) else { return "{}".to_owned() };
-    let ijson::JsonValue::Object(members) = json.value() else { return "{}".to_owned() };
-    let toy = |value: &ijson::Json<'_>| matches!(value.value(), ijson::JsonValue::String(_));
-    if members.is_empty() || !members.iter().all(|(_, value)| toy(value)) {
-        return given.to_owned();
-    }
-    let properties = members.iter().fold(ObjectWriter::new(), |all, (name, value)| {
-        let ijson::JsonValue::String(word) = value.value() else { return all };
-        match json_type(word) {
-            Some(name_of_type) => {
-                let one = ObjectWriter::new().text("type", name_of_type).finish();
-                all.raw(name, &one)
-            }
-            None => all.raw(name, "{}"),
-        }
-    });
-    let required = crate::kit::object::string_array(members.iter().map(|(name, _)| name.as_ref()));
-    ObjectWriter::new()
-        .text("type", "object")
-        .raw("properties", &properties.finish())
-        .raw("required", &required)
-        .finish()
-}
-
-fn json_type(word: &str) -> Option<&'static str> {
-    Some(match word {
-        "string" => "string",
-        "number" | "float" => "number",
-        "int" | "integer" => "integer",
-        "bool" | "boolean" => "boolean",
-        "list" | "array" => "array",
-        "dict" | "object" => "object",
-        _ => return None,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn types_in_words_become_a_schema_and_schemas_stay() {
-        let toy = to_json_schema(r#"{"text":"string","n":"int","x":"money"}"#);
-        let json: serde_json::Value = serde_json::from_str(&toy).expect("JSON");
-        assert_eq!(json["properties"]["n"]["type"], "integer");
-        assert_eq!(json["properties"]["x"], serde_json::json!({}));
-        assert_eq!(json["required"], serde_json::json!(["text", "n", "x"]));
-        let real = r#"{"type":"object","properties":{}}"#;
-        assert_eq!(to_json_schema(real), real);
-        assert_eq!(
-            (to_json_schema("{}").as_str(), to_json_schema("nonsense").as_str()),
-            ("{}", "{}")
-        );
-    }
 }

@@ -47,11 +47,13 @@ use {
     crate::adapter::fidelity::{FieldMap, JobMessages},
     crate::adapter::idempotency::IdempotencyResponses,
     crate::adapter::operation::{ErrorInfo, bind_operations, describe_operations},
+    crate::adapter::profile::{ChangedProfile, ProfileChange},
     crate::adapter::settings::ProtocolSettings,
     crate::adapter::{
         Api, BackgroundTask, EdgeError, HubContext, NewAgent, OpenProtocol, Operation,
         OperationInfo, ProtocolAdapter, ProtocolContext, ScoreFuture, naming,
     },
+    crate::kit::fields::Malformed,
     crate::kit::ijson,
     crate::kit::object::ObjectWriter,
     axum::response::Response,
@@ -125,6 +127,14 @@ impl ProtocolAdapter for Openclaw {
 
     fn checks_input(&self) -> bool {
         true
+    }
+
+    fn change_profile(
+        &self,
+        agent: &Agent,
+        change: &ProfileChange,
+    ) -> Result<ChangedProfile, Malformed> {
+        translate::change_profile(agent, change)
     }
 }
 

@@ -22,12 +22,15 @@ use uuid::Uuid;
 
 use super::OpenclawState;
 use super::wire::error::Rejected;
-use super::wire::words::{ErrorType, Mode, Status};
+use super::wire::words::{Category, ErrorType, Mode, Status};
 use super::wire::{
-    CollaborationResult, Identity, Message, PublishedCapability, Rejection, ReportedStatus,
+    self, CollaborationResult, Identity, Message, PublishedCapability, Rejection, ReportedStatus,
     Request, Response, ResponseAnswer, ResultError, ResultOutcome, StatusUpdate,
 };
-use super::{ID, directory};
+use super::{DECIMALS, ID, IDENTITY_MAX};
+use crate::adapter::profile::{ChangedProfile, ProfileChange, PublishedProfile, SkillListing};
+use crate::adapter::skill_schema;
+use crate::kit::fields::Malformed;
 use crate::kit::object::ObjectWriter;
 use crate::kit::schema::{Schema, Violation};
 use crate::kit::{ijson, jcs};
@@ -47,7 +50,6 @@ pub struct Publication {
 pub fn publish_identity(message: &Message<Identity>, by: Publication) -> Command {
     let identity = &message.body;
     let native = identity.agent_id.to_string();
-    let limit = |n: Option<i64>| n.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
     // An identity need not have an error type (D8), but a status update must. Until the agent
     // reports one, its error counts as transient.
     let mut report = identity.report.clone();
@@ -75,22 +77,84 @@ pub fn publish_identity(message: &Message<Identity>, by: Publication) -> Command
         },
         endpoint: identity.endpoint.clone(),
         skills: identity.capabilities.iter().map(skill).collect(),
-        terms: Terms {
-            capacity: Capacity {
-                max_concurrent_jobs: limit(identity.limits.max_concurrent_tasks),
-                max_starts_per_minute: limit(identity.limits.rate_limit_per_minute),
-            },
-            intake: JobIntake {
-                confirms_jobs: identity.response_mode == Mode::Ask,
-                strict_input: identity.capabilities.iter().any(|one| one.input.is_some()),
-                urgent_first: true,
-            },
-        },
+        terms: terms(identity),
         status: Some(availability(&identity.report, first.write().into())),
         card: message.raw.to_string(),
         key: Some(by.key),
         rotate_key: false,
     }))
+}
+
+/// What a change makes of an agent: its identity is written anew, with all members that the change
+/// does not name, and read like one that it publishes itself.
+pub fn change_profile(agent: &Agent, change: &ProfileChange) -> Result<ChangedProfile, Malformed> {
+    change.check(DECIMALS)?;
+    let whole = |what: &str| Malformed { field: String::new(), message: what.to_owned() };
+    let unreadable = || whole("the identity cannot be read; publish it again");
+    let old = wire::read::<Identity>(agent.card.as_bytes()).map_err(|_| unreadable())?;
+    let mut identity = old.body;
+    if let Some(name) = &change.name {
+        identity.agent_name.clone_from(name);
+    }
+    if let Some(listed) = &change.skills {
+        let known = std::mem::take(&mut identity.capabilities);
+        let made = listed.iter().map(|listing| capability(listing, &known));
+        identity.capabilities = made.collect::<Result<_, _>>().map_err(|bad| whole(&bad))?;
+    }
+    let json = ijson::read(old.raw.as_bytes()).map_err(|_| unreadable())?;
+    let card = ObjectWriter::copy_without(&json, &["agent_name", "capabilities"])
+        .text("agent_name", &identity.agent_name)
+        .raw("capabilities", &identity.write_capabilities())
+        .finish();
+    if card.len() > IDENTITY_MAX {
+        let message = format!("skills bring the identity to more than {IDENTITY_MAX} bytes");
+        return Err(Malformed { field: "/skills".to_owned(), message });
+    }
+    let read = wire::read::<Identity>(card.as_bytes());
+    let read = read.map_err(|bad| whole(&bad.violations.join("; ")))?;
+    Ok(ChangedProfile {
+        name: Some(read.body.agent_name.clone()),
+        skills: Some(read.body.capabilities.iter().map(skill).collect()),
+        published: Some(PublishedProfile { terms: terms(&read.body), card: read.raw.into() }),
+    })
+}
+
+/// A skill as a capability. What only this protocol knows of it stays.
+fn capability(
+    listing: &SkillListing,
+    known: &[PublishedCapability],
+) -> Result<PublishedCapability, String> {
+    let old = known.iter().find(|one| one.id == listing.name);
+    let schema = |text: &Option<String>| {
+        text.as_deref().map(Schema::compile).transpose().map_err(|bad| bad.to_string())
+    };
+    Ok(PublishedCapability {
+        id: listing.name.clone(),
+        name: old.map_or(&listing.name, |old| &old.name).clone(),
+        description: listing.description.clone(),
+        category: old.map_or_else(|| Category::guess_from_name(&listing.name), |old| old.category),
+        estimated_duration_ms: old.and_then(|old| old.estimated_duration_ms),
+        requires_approval: old.is_some_and(|old| old.requires_approval),
+        price: Some(listing.price),
+        input: schema(&listing.input)?,
+        output: schema(&listing.output)?,
+    })
+}
+
+/// How much work an agent accepts, and how it takes it.
+fn terms(identity: &Identity) -> Terms {
+    let limit = |n: Option<i64>| n.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    Terms {
+        capacity: Capacity {
+            max_concurrent_jobs: limit(identity.limits.max_concurrent_tasks),
+            max_starts_per_minute: limit(identity.limits.rate_limit_per_minute),
+        },
+        intake: JobIntake {
+            confirms_jobs: identity.response_mode == Mode::Ask,
+            strict_input: identity.capabilities.iter().any(|one| one.input.is_some()),
+            urgent_first: true,
+        },
+    }
 }
 
 fn skill(capability: &PublishedCapability) -> Skill {
@@ -338,6 +402,6 @@ fn native_violations(
 
 /// Checks against the schema shown for a bridged agent. These schemas are small.
 fn listed_violations(agent: &Agent, capability: &str, input: &str) -> Option<Vec<Violation>> {
-    let schema = directory::to_json_schema(&agent.skill(capability)?.input);
+    let schema = skill_schema::to_json_schema(&agent.skill(capability)?.input);
     Schema::compile(&schema).ok()?.check(input).err()
 }

@@ -37,15 +37,17 @@ use {
     crate::adapter::fidelity::{FieldMap, JobMessages},
     crate::adapter::idempotency::IdempotencyResponses,
     crate::adapter::operation::{ErrorInfo, bind_operations, describe_operations},
+    crate::adapter::profile::{ChangedProfile, ProfileChange},
     crate::adapter::settings::ProtocolSettings,
     crate::adapter::{
         Api, EdgeError, HubContext, NewAgent, OpenProtocol, Operation, OperationInfo,
         ProtocolAdapter, ProtocolContext, ScoreFuture, naming,
     },
+    crate::kit::fields::Malformed,
     crate::kit::ijson,
     axum::response::{IntoResponse, Response},
     rialto_config::Layers,
-    rialto_core::agent::AgentState,
+    rialto_core::agent::{Agent, AgentState},
     rialto_core::job::Cause,
     rialto_core::refusal::Refusal,
     rialto_engine::Engine,
@@ -98,6 +100,14 @@ impl ProtocolAdapter for Registry {
 
     fn owner_skeletons(&self, name: &str) -> Vec<String> {
         owners::owner_skeletons(name)
+    }
+
+    fn change_profile(
+        &self,
+        _: &Agent,
+        change: &ProfileChange,
+    ) -> Result<ChangedProfile, Malformed> {
+        change.plainly(wire::DECIMALS)
     }
 
     fn field_map(&self) -> &'static dyn FieldMap {

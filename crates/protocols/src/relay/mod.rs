@@ -45,11 +45,13 @@ use {
     crate::adapter::fidelity::{FieldMap, JobMessages},
     crate::adapter::idempotency::IdempotencyResponses,
     crate::adapter::operation::{ErrorInfo, bind_operations, describe_operations},
+    crate::adapter::profile::{ChangedProfile, ProfileChange},
     crate::adapter::settings::ProtocolSettings,
     crate::adapter::{
         Api, EdgeError, HubContext, NewAgent, OpenProtocol, Operation, OperationInfo,
         ProtocolAdapter, ProtocolContext, naming,
     },
+    crate::kit::fields::Malformed,
     crate::kit::ijson,
     axum::response::{IntoResponse, Response},
     delivery::RelayEncoder,
@@ -59,6 +61,7 @@ use {
     message::TraceIds,
     operations::operations,
     rialto_config::Layers,
+    rialto_core::agent::Agent,
     rialto_core::notice::Notice,
     rialto_core::refusal::Refusal,
     rialto_core::time::Timestamp,
@@ -108,8 +111,24 @@ impl ProtocolAdapter for Relay {
         errors::error_info()
     }
 
+    fn is_address_protocol(&self) -> bool {
+        true
+    }
+
     fn held_until(&self, notice: &Notice, now: Timestamp) -> Option<Timestamp> {
         delivery::held_until(&notice.news, notice.at, now)
+    }
+
+    fn message_text(&self, body: &str) -> Option<String> {
+        translate::message_text(body)
+    }
+
+    fn change_profile(
+        &self,
+        agent: &Agent,
+        change: &ProfileChange,
+    ) -> Result<ChangedProfile, Malformed> {
+        translate::change_profile(agent, change)
     }
 
     fn field_map(&self) -> &'static dyn FieldMap {

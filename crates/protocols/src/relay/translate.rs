@@ -14,12 +14,15 @@ use rialto_core::number;
 use rialto_core::world::World;
 use rialto_engine::Engine;
 
+use super::message::read_stored_message;
 use super::wire::inbox::Annotations;
 use super::wire::reply::write_error_reply;
 use super::wire::response::write_json_string;
-use super::wire::work::{as_string, json_as_text};
+use super::wire::work::{MESSAGE_SKILL, as_string, json_as_text, message_skill};
 use super::{Code, EnvelopeFormat, ID, VERSION};
+use crate::adapter::profile::{ChangedProfile, ProfileChange};
 use crate::adapter::{bridge, fidelity};
+use crate::kit::fields::Malformed;
 use crate::kit::ijson::{self, Json, JsonValue};
 use crate::kit::object::ObjectWriter;
 use crate::kit::{raw_json, rfc3339};
@@ -28,6 +31,8 @@ use crate::kit::{raw_json, rfc3339};
 pub const DEFAULT_CULTURE: &str = "en";
 /// The minimum number of decimals of a price.
 const DECIMALS: usize = 2;
+/// The most decimals of a skill's price.
+const PRICE_DECIMALS: usize = 6;
 
 /// An envelope, its sender, and its annotations.
 pub struct JobEnvelope {
@@ -288,6 +293,28 @@ pub fn write_stored_card(
     }
     out.push(b'}');
     String::from_utf8(out).unwrap_or_default()
+}
+
+/// The text of a message, as it was stored.
+pub fn message_text(body: &str) -> Option<String> {
+    let (envelope, _) = read_stored_message(body);
+    let envelope = ijson::read(envelope.as_bytes()).ok()?;
+    as_string(envelope.get("original_text")?).map(str::to_owned)
+}
+
+/// What a change makes of an agent. Its name is part of its address, and it always takes messages.
+pub fn change_profile(agent: &Agent, change: &ProfileChange) -> Result<ChangedProfile, Malformed> {
+    if change.name.as_ref().is_some_and(|name| *name != agent.name) {
+        let message = "name is part of the agent's address and cannot be changed".to_owned();
+        return Err(Malformed { field: "/name".to_owned(), message });
+    }
+    let mut changed = change.plainly(PRICE_DECIMALS)?;
+    if let Some(skills) = &mut changed.skills
+        && skills.iter().all(|skill| skill.name != MESSAGE_SKILL)
+    {
+        skills.insert(0, message_skill());
+    }
+    Ok(changed)
 }
 
 /// How an agent wants its envelopes wrapped.

@@ -1,22 +1,41 @@
 //! The tools at `/mcp`: what each is called with, what it does, and what it answers.
 
+mod accept_offer;
+pub mod agents;
+pub mod arguments;
 mod catalog;
 mod error;
+pub mod get_job;
+mod hire;
+pub mod hiring;
+pub mod job_view;
+pub mod names;
 mod output;
+mod part;
+pub mod repetition;
+pub mod stranger_text;
+pub mod tasks;
+pub mod waiting;
 mod whoami;
 
-pub use catalog::{INSTRUCTIONS, ToolGroups, group_names, list, list_named};
+pub use arguments::Arguments;
+pub use catalog::{
+    INSTRUCTIONS, ToolGroups, group_names, is_read_only, known_name, list, listed_tool,
+};
 pub use error::ToolError;
-pub use output::ToolOutput;
+pub use output::{RESULT_MAX, ToolOutput};
 
 use rialto_core::id::AgentId;
+use rialto_engine::keys::KeyPrefix;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::ijson::Json;
+use tracing::Instrument;
 
 use super::caller::McpCaller;
 use super::wire::message::ClientCapabilities;
 use super::wire::progress::Progress;
 use super::wire::version::Era;
+use crate::v1::auth::AgentCaller;
 
 /// One call of a tool.
 pub struct ToolCall {
@@ -25,12 +44,23 @@ pub struct ToolCall {
     pub era: Era,
     pub client: ClientCapabilities,
     pub progress: Progress,
+    /// The parameters of the request: JSON text of an object.
+    pub params: String,
 }
 
 impl ToolCall {
     /// The agent that calls, for tools that need one.
     pub fn agent(&self) -> Result<AgentId, ToolError> {
         self.caller.agent().ok_or_else(ToolError::no_key)
+    }
+
+    /// The same as `/v1` knows its callers.
+    pub fn agent_caller(&self) -> Result<AgentCaller, ToolError> {
+        match self.caller {
+            McpCaller::Agent { id, key } => Ok(AgentCaller { id, prefix: key.prefix, once: None }),
+            McpCaller::Guest { id } => Ok(AgentCaller { id, prefix: KeyPrefix::AGENT, once: None }),
+            McpCaller::Anonymous => Err(ToolError::no_key()),
+        }
     }
 }
 
@@ -39,9 +69,39 @@ pub type ToolResult = Result<ToolOutput, ToolError>;
 
 /// Calls a tool by its name; `None` if there is no such tool.
 pub async fn call(name: &str, arguments: &Json<'_>, call: ToolCall) -> Option<ToolResult> {
-    let _ = arguments;
-    Some(match name {
-        "whoami" => whoami::call(&call),
-        _ => return None,
-    })
+    catalog::input_schema(name)?;
+    let result = match Arguments::read(name, arguments) {
+        Ok(arguments) => run(name, call, arguments).await,
+        Err(error) => Err(error),
+    };
+    Some(result.map_err(|error| match error.code {
+        "malformed" => error.with_example_of(name),
+        _ => error,
+    }))
+}
+
+/// Every tool of the list has its line here.
+async fn run(name: &str, call: ToolCall, arguments: Arguments) -> ToolResult {
+    match name {
+        "find_agents" => agents::find(call, arguments).await,
+        "describe_agent" => agents::describe(call, arguments).await,
+        "explain_reputation" => agents::explain(call, arguments).await,
+        "hire" => hire::call(call, arguments).await,
+        "get_job" => get_job::call(call, arguments).await,
+        "list_jobs" => get_job::list(call, arguments).await,
+        "cancel_job" => get_job::cancel(call, arguments).await,
+        "accept_offer" => accept_offer::call(call, arguments).await,
+        "whoami" => whoami::call(call, arguments).await,
+        _ => Err(ToolError::of("internal", "the hub failed; its log has details")),
+    }
+}
+
+/// Runs work that must be finished even if the caller hangs up, such as a command.
+pub async fn detached<T: Send + 'static>(
+    work: impl Future<Output = Result<T, ToolError>> + Send + 'static,
+) -> Result<T, ToolError> {
+    let running = tokio::spawn(work.in_current_span());
+    running
+        .await
+        .unwrap_or_else(|_| Err(ToolError::of("internal", "the hub failed; its log has details")))
 }

@@ -1,8 +1,8 @@
 //! Public view of agents: search, list, show.
 
-mod ranking;
+pub mod ranking;
 pub mod reputation;
-mod search;
+pub mod search;
 pub mod view;
 
 use axum::extract::{RawQuery, State};
@@ -112,5 +112,6 @@ fn parse_filter(query: &Query) -> Result<AgentFilter, Malformed> {
         text: text("q")?.map(str::to_lowercase),
         protocol: protocol.transpose()?,
         online: parse_choice(query, "online", &[("true", true), ("false", false)])?,
+        ..AgentFilter::default()
     })
 }

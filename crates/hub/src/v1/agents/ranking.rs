@@ -74,8 +74,10 @@ pub fn rank_agents(
     let after = after.map(from_cursor);
     let now = engine.now();
     let (mut places, looked_at) = engine.with_world(|world| {
-        let online = |id| world.is_online(id, now);
-        let fits = |id| online(id) && world.agent(id).is_some_and(|agent| wanted.matches(agent));
+        let fits = |id| {
+            let agent = world.agent(id).filter(|_| world.is_online(id, now));
+            agent.is_some_and(|agent| wanted.fits(world, agent, now))
+        };
         candidates(world, skill, after, limit, fits)
     });
     places.sort_unstable();

@@ -2,7 +2,9 @@
 //! them. It does not reveal requesters, jobs or prices.
 
 use axum::extract::State;
+use rialto_core::agent::AgentState;
 use rialto_core::alias::Protocol;
+use rialto_engine::Failure;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::adapter::request::PathParam;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -52,11 +54,20 @@ pub async fn show_reputation(
             is_registered(world, id).then(|| world.agent_state(id).cloned()).flatten();
         agent_state.ok_or_else(Problem::not_found)
     })?;
+    let scores = load_scores(&context, &agent_state).await?;
+    Ok(ok_response(&ReputationView { agent: agent_state.agent.0, scores }))
+}
+
+/// An agent's score in every protocol that publishes one.
+pub async fn load_scores(
+    context: &HubContext,
+    agent: &AgentState,
+) -> Result<Vec<(Protocol, Box<RawValue>)>, Failure> {
     let mut scores = Vec::new();
     for protocol in &context.protocols {
-        if let Some(score) = protocol.published_score(&context.engine, &agent_state).await? {
+        if let Some(score) = protocol.published_score(&context.engine, agent).await? {
             scores.push((protocol.adapter().id(), score));
         }
     }
-    Ok(ok_response(&ReputationView { agent: agent_state.agent.0, scores }))
+    Ok(scores)
 }

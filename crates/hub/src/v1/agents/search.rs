@@ -4,9 +4,12 @@
 
 use std::sync::Arc;
 
-use rialto_core::agent::Agent;
+use rialto_core::agent::{Agent, Skill};
 use rialto_core::alias::Protocol;
 use rialto_core::id::AgentId;
+use rialto_core::money::Credits;
+use rialto_core::reputation::Score;
+use rialto_core::time::Timestamp;
 use rialto_core::world::World;
 use rialto_engine::Engine;
 
@@ -20,12 +23,18 @@ pub const CANDIDATES_MAX: usize = 10_000;
 const SLICE: usize = 512;
 
 /// What to search for.
+#[derive(Debug, Default)]
 pub struct AgentFilter {
     pub skill: Option<String>,
     /// In lower case.
     pub text: Option<String>,
+    /// Whether the text may also stand in the description of a skill.
+    pub in_descriptions: bool,
     pub protocol: Option<Protocol>,
     pub online: Option<bool>,
+    /// The highest price of the skill, or of one of the skills.
+    pub max_price: Option<Credits>,
+    pub min_score: Option<Score>,
 }
 
 /// One page of results, and where to continue.
@@ -45,16 +54,40 @@ impl AgentFilter {
 
     /// The conditions that need only the agent's record.
     pub fn matches(&self, agent: &Agent) -> bool {
-        let skilled = self.skill.as_deref().is_none_or(|skill| agent.skill(skill).is_some());
+        let skilled = match (&self.skill, self.max_price) {
+            (None, None) => true,
+            (None, Some(_)) => agent.skills.iter().any(|skill| self.affords(skill)),
+            (Some(name), _) => agent.skill(name).is_some_and(|skill| self.affords(skill)),
+        };
         let at_home = self.protocol.is_none_or(|protocol| agent.home == protocol);
-        skilled && at_home && self.text.as_deref().is_none_or(|text| name_contains(agent, text))
+        skilled && at_home && self.text.as_deref().is_none_or(|text| self.contains(agent, text))
     }
-}
 
-/// Whether the text occurs in the agent's name or in the name of a skill.
-fn name_contains(agent: &Agent, text: &str) -> bool {
-    let mut names = agent.skills.iter().map(|skill| &skill.name).chain([&agent.name]);
-    names.any(|name| name.to_lowercase().contains(text))
+    /// Whether a skill costs no more than it may. A skill whose price is named for each job does.
+    pub fn affords(&self, skill: &Skill) -> bool {
+        self.max_price.is_none_or(|max| skill.by_offer || skill.price <= max)
+    }
+
+    /// Whether its published score is high enough.
+    fn is_trusted(&self, world: &World, agent: AgentId) -> bool {
+        let Some(min) = self.min_score else { return true };
+        world.agent_state(agent).is_some_and(|state| state.standing.score >= min)
+    }
+
+    /// Whether the text occurs in the agent's name or in the name of a skill.
+    fn contains(&self, agent: &Agent, text: &str) -> bool {
+        let has = |words: &str| words.to_lowercase().contains(text);
+        let in_skill =
+            |skill: &Skill| has(&skill.name) || self.in_descriptions && has(&skill.description);
+        has(&agent.name) || agent.skills.iter().any(in_skill)
+    }
+
+    /// Whether an agent fits, now.
+    pub fn fits(&self, world: &World, agent: &Agent, now: Timestamp) -> bool {
+        self.online.is_none_or(|online| world.is_online(agent.id, now) == online)
+            && self.is_trusted(world, agent.id)
+            && self.matches(agent)
+    }
 }
 
 /// All matching agents in the order of registration, after a given one. A page may be short before
@@ -67,6 +100,7 @@ pub fn search_agents(engine: &Engine, wanted: &AgentFilter, after: u64, limit: u
         let (slice, end) = engine.with_world(|world| {
             load_slice(world, at, |world, id| {
                 wanted.online.is_none_or(|online| world.is_online(id, now) == online)
+                    && wanted.is_trusted(world, id)
             })
         });
         found.rows_read += SLICE;

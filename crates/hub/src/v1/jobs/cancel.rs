@@ -1,8 +1,11 @@
 //! Cancels jobs.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Canceller, Command, JobRef};
+use rialto_core::job::Job;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::adapter::request::{BodyBytes, PathParam};
 use rialto_protocols::kit::fields::Malformed;
@@ -37,14 +40,25 @@ pub async fn cancel_job(
         true => None,
         false => parse_reason(&body)?,
     };
-    let job = super::find_party_job(&context, by.id, &id).await?;
+    let job = cancel(&context, &by, &id, reason).await?;
+    Ok(ok_response(&JobView::full(&job, Viewer::Requester)))
+}
+
+/// Cancels a job of the requester, by the hub's id or by the requester's own.
+pub async fn cancel(
+    context: &HubContext,
+    by: &AgentCaller,
+    id: &str,
+    reason: Option<String>,
+) -> Result<Arc<Job>, Problem> {
+    let job = super::find_party_job(context, by.id, id).await?;
     if !job.is_requested_by(by.id) {
         return Err(Problem::not_found());
     }
     let by_whom = Canceller::Agent(by.id);
     let order = Command::Cancel { job: JobRef::Id(job.id), by: by_whom, reason };
     match context.engine.run_once(order, by.once).await?.answer {
-        Answer::Job { job, .. } => Ok(ok_response(&JobView::full(&job, Viewer::Requester))),
+        Answer::Job { job, .. } => Ok(job),
         _ => Err(Problem::not_found()),
     }
 }

@@ -26,8 +26,9 @@ const SLICE: usize = 16;
 /// Slices read for one page, because the chain of requested jobs also contains live jobs.
 const SLICES_MAX: usize = 64;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum JobStateFilter {
+/// Whether live or ended jobs are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobStateFilter {
     Live,
     Ended,
     All,
@@ -35,12 +36,12 @@ enum JobStateFilter {
 
 /// The jobs of one state, and where to continue.
 struct JobSlice {
-    items: Vec<JobView>,
+    items: Vec<Arc<Job>>,
     next: Option<JobId>,
 }
 
 impl JobSlice {
-    fn into_page(self, list: char) -> Page<JobView> {
+    fn into_page(self, list: char) -> Page<Arc<Job>> {
         let next_cursor = self.next.map(|next| Cursor::new(list, [next.0]));
         Page { items: self.items, next_cursor }
     }
@@ -88,21 +89,33 @@ pub async fn list_jobs(
     if side == JobRole::Worker {
         shown_jobs::note_fetch(&context, by.id, []).await;
     }
-    let page = match stage {
+    let page = load_page(&context.engine, whose, stage, query.text("cursor"), limit).await?;
+    let items = page.items.iter().map(|job| JobView::summary(job, viewer_of(job, by.id))).collect();
+    Ok(ok_response(&Page { items, next_cursor: page.next_cursor }))
+}
+
+/// A page of an agent's jobs on one side. `cursor` is that of the page before.
+pub async fn load_page(
+    engine: &Engine,
+    whose: (AgentId, JobRole),
+    stage: JobStateFilter,
+    cursor: Option<&str>,
+    limit: usize,
+) -> Result<Page<Arc<Job>>, Problem> {
+    Ok(match stage {
         JobStateFilter::Live => {
-            let after = page::parse_cursor(&query, LIVE_LIST)?.map_or(0, |[after]| after);
-            load_live(&context.engine, whose, JobId(after), limit).into_page(LIVE_LIST)
+            let after = page::read_cursor(cursor, LIVE_LIST)?.map_or(0, |[after]| after);
+            load_live(engine, whose, JobId(after), limit).into_page(LIVE_LIST)
         }
         JobStateFilter::Ended => {
-            let from = page::parse_cursor(&query, ENDED_LIST)?.map(|[from]| JobId(from));
-            load_ended(&context.engine, whose, from, limit).await?.into_page(ENDED_LIST)
+            let from = page::read_cursor(cursor, ENDED_LIST)?.map(|[from]| JobId(from));
+            load_ended(engine, whose, from, limit).await?.into_page(ENDED_LIST)
         }
         JobStateFilter::All => {
-            let place = page::parse_cursor(&query, FULL_LIST)?.unwrap_or_default();
-            load_all(&context.engine, whose, place, limit).await?
+            let place = page::read_cursor(cursor, FULL_LIST)?.unwrap_or_default();
+            load_all(engine, whose, place, limit).await?
         }
-    };
-    Ok(ok_response(&page))
+    })
 }
 
 /// Both lists, one after the other. The first number says in which one to continue: 0 is the live
@@ -112,7 +125,7 @@ async fn load_all(
     whose: (AgentId, JobRole),
     [stage, at]: [u64; 2],
     limit: usize,
-) -> Result<Page<JobView>, Problem> {
+) -> Result<Page<Arc<Job>>, Problem> {
     let cursor = |stage: u64| move |at: JobId| Cursor::new(FULL_LIST, [stage, at.0]);
     let mut items = Vec::new();
     if stage == 0 {
@@ -146,8 +159,7 @@ fn load_live(engine: &Engine, whose: (AgentId, JobRole), after: JobId, limit: us
     let more = jobs.len() > limit;
     jobs.truncate(limit);
     let next = jobs.last().filter(|_| more).map(|last| last.id);
-    let items = jobs.iter().map(|job| JobView::summary(job, viewer_of(job, agent))).collect();
-    JobSlice { items, next }
+    JobSlice { items: jobs, next }
 }
 
 /// The newest job the agent requested, or the newest one it has finished.
@@ -180,9 +192,8 @@ async fn load_ended(
             at = None;
             break;
         }
-        let over = slice.rows.iter().filter(|job| job.state.is_final());
-        items.extend(over.map(|job| JobView::summary(job, viewer_of(job, agent))));
         at = slice.next.map(JobId);
+        items.extend(slice.rows.into_iter().filter(|job| job.state.is_final()));
     }
     Ok(JobSlice { items, next: at })
 }

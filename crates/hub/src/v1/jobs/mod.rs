@@ -35,7 +35,7 @@ rialto_protocols::request_members! {
 }
 
 /// The view of a party: the requester sees more than the worker.
-fn viewer_of(job: &Job, agent: AgentId) -> Viewer {
+pub fn viewer_of(job: &Job, agent: AgentId) -> Viewer {
     if job.is_requested_by(agent) { Viewer::Requester } else { Viewer::Worker }
 }
 
@@ -75,7 +75,11 @@ pub async fn show_job(
 }
 
 /// The job of a party, by the hub's id or by the party's own; other callers get a 404.
-async fn find_party_job(context: &HubContext, by: AgentId, id: &str) -> Result<Arc<Job>, Problem> {
+pub async fn find_party_job(
+    context: &HubContext,
+    by: AgentId,
+    id: &str,
+) -> Result<Arc<Job>, Problem> {
     fidelity::find_job(context, by, id).await?.ok_or_else(Problem::not_found)
 }
 

@@ -69,7 +69,7 @@ impl OfferView {
 }
 
 /// The offer whose price the worker has; the newest if there are several.
-fn accepted_offer(job: &Job) -> Option<&Offer> {
+pub fn accepted_offer(job: &Job) -> Option<&Offer> {
     let turn = job.assignment?;
     let fits = |offer: &&Offer| {
         offer.by == turn.worker && job.payment.price_step.round_price(offer.price) == turn.price
@@ -79,7 +79,7 @@ fn accepted_offer(job: &Job) -> Option<&Offer> {
 
 /// The offers an agent may see: the requester sees all of them once bidding has closed, a bidder
 /// its own.
-fn visible_offers(job: &Job, by: AgentId) -> impl Iterator<Item = (usize, &Offer)> {
+pub fn visible_offers(job: &Job, by: AgentId) -> impl Iterator<Item = (usize, &Offer)> {
     // Sealed until the auction closes, so that bidders cannot adjust to the bids of others.
     let auction = matches!(job.selection, Selection::Auction { .. });
     let sealed = auction && matches!(job.state, JobState::Negotiating | JobState::Queued);
@@ -278,9 +278,20 @@ pub async fn accept_offer(
         }
         (None, None) => return Err(Problem::not_found()),
     };
+    let job = accept(&context, &by, &job, offer).await?;
+    Ok(ok_response(&JobView::full(&job, Viewer::Requester)))
+}
+
+/// Accepts an offer for a job of the caller.
+pub async fn accept(
+    context: &HubContext,
+    by: &AgentCaller,
+    job: &Job,
+    offer: OfferRef,
+) -> Result<Arc<Job>, Problem> {
     let order = Command::accept_offer(JobRef::Id(job.id), by.id, offer);
     match context.engine.run_once(order, by.once).await?.answer {
-        Answer::Job { job, .. } => Ok(ok_response(&JobView::full(&job, Viewer::Requester))),
+        Answer::Job { job, .. } => Ok(job),
         _ => Err(Problem::not_found()),
     }
 }

@@ -24,9 +24,9 @@ use crate::v1::response::{HandlerResult, json_response};
 use crate::v1::{agent_names, page, strict_fields, wait};
 
 /// The longest name of a skill.
-const SKILL_MAX: usize = 128;
+pub const SKILL_MAX: usize = 128;
 /// Decimals a budget may have.
-const BUDGET_DECIMALS: usize = 2;
+pub const BUDGET_DECIMALS: usize = 2;
 
 rialto_protocols::words! {
     /// How the hub chooses the worker: by rank, which is the default, by price, or among offers.
@@ -83,7 +83,13 @@ impl OpenJobRequest {
             requester: Requester::Agent(requester),
             worker: None,
             choice,
-            content: job_digest(&skill, input, budget, callback, &preferences(choice, deadline)),
+            content: job_digest(
+                &skill,
+                input,
+                budget,
+                callback,
+                &preferences(choice, deadline.map(|deadline| format!(" by {}", deadline.0))),
+            ),
             skill,
             input: input.map_or("{}", Json::raw).to_owned(),
             budget,
@@ -98,13 +104,12 @@ impl OpenJobRequest {
 
 /// What the preferences add to the job's digest; without any, the digest is the same as for a job
 /// opened in the protocol itself.
-fn preferences(choice: WorkerChoice, deadline: Option<Timestamp>) -> Vec<u8> {
+pub fn preferences(choice: WorkerChoice, deadline: Option<String>) -> Vec<u8> {
     let choice = match choice {
         WorkerChoice::Best => "",
         WorkerChoice::Cheapest => "cheapest",
         WorkerChoice::Offers => "offers",
     };
-    let deadline = deadline.map(|deadline| format!(" by {}", deadline.0));
     [choice, &deadline.unwrap_or_default()].concat().into_bytes()
 }
 
@@ -143,8 +148,8 @@ pub async fn open_job(
         let blocked = |why| Problem::invalid_field("/callback", format!("callback {why}"));
         context.egress.check_url(url).map_err(blocked)?;
     }
-    let job = open_job::open_job(&context, api_protocol().id(), job, by.once).await?;
-    let job = wait::wait_until_ended(&context, by.id, job, at_most).await?;
+    let opened = open_job::open_job(&context, api_protocol().id(), job, by.once).await?;
+    let job = wait::wait_until_ended(&context, by.id, opened.job, at_most).await?;
     let job = open_job::settle(&context.engine, job).await?;
     let mut answer = json_response(StatusCode::CREATED, &JobView::full(&job, Viewer::Requester));
     open_job::set_job_header(&mut answer, job.uuid);

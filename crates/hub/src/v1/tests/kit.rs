@@ -98,6 +98,7 @@ impl Hub {
             settings: Default::default(),
             running_requests: Default::default(),
             pending_waits: Default::default(),
+            open_streams: Default::default(),
             endpoint_checks: Default::default(),
             shutdown: Shutdown::new(stopping),
         });

@@ -122,6 +122,7 @@ impl Scene {
             write_limiter: Arc::new(Unlimited),
             running_requests: Default::default(),
             pending_waits: Default::default(),
+            open_streams: Default::default(),
             endpoint_checks: Default::default(),
             shutdown: shutdown.clone(),
         });

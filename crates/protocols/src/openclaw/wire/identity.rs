@@ -135,18 +135,7 @@ impl Identity {
 
     /// The JSON text of the message. An identity has no timestamp and no correlation id of its own.
     pub fn write(&self) -> String {
-        let list: Vec<_> = self.capabilities.iter().map(PublishedCapability::write).collect();
-        let map = |of: fn(&PublishedCapability) -> Option<&Schema>| {
-            let given = self.capabilities.iter().filter_map(|one| Some((one, of(one)?)));
-            given
-                .fold(ObjectWriter::new(), |map, (one, schema)| map.raw(&one.id, schema.text()))
-                .finish()
-        };
-        let capabilities = ObjectWriter::new()
-            .raw("advertised_capabilities", &format!("[{}]", list.join(",")))
-            .raw("input_schemas", &map(|one| one.input.as_ref()))
-            .raw("output_schemas", &map(|one| one.output.as_ref()))
-            .finish();
+        let capabilities = self.write_capabilities();
         let mode = (self.response_mode != Mode::Auto).then_some(self.response_mode.as_str());
         ObjectWriter::new()
             .uuid("agent_id", self.agent_id)
@@ -165,6 +154,22 @@ impl Identity {
             .maybe_text("endpoint", self.endpoint.as_deref())
             .maybe_text("response_mode", mode)
             .text("protocol_version", VERSION)
+            .finish()
+    }
+
+    /// The JSON text of the capabilities and their schemas.
+    pub fn write_capabilities(&self) -> String {
+        let list: Vec<_> = self.capabilities.iter().map(PublishedCapability::write).collect();
+        let map = |of: fn(&PublishedCapability) -> Option<&Schema>| {
+            let given = self.capabilities.iter().filter_map(|one| Some((one, of(one)?)));
+            given
+                .fold(ObjectWriter::new(), |map, (one, schema)| map.raw(&one.id, schema.text()))
+                .finish()
+        };
+        ObjectWriter::new()
+            .raw("advertised_capabilities", &format!("[{}]", list.join(",")))
+            .raw("input_schemas", &map(|one| one.input.as_ref()))
+            .raw("output_schemas", &map(|one| one.output.as_ref()))
             .finish()
     }
 }

@@ -114,8 +114,8 @@ async fn open(
     let mut request = job_request(wire, requester, worker);
     request.requester_waits = wait.is_some_and(|wait| !wait.is_zero());
     let opened = open_job::open_job(context, ID, request, known.0.idempotency).await;
-    let job = opened.map_err(|failure| from_engine(failure, RequestKind::Job))?;
-    wait_and_respond(context, job, wait).await
+    let opened = opened.map_err(|failure| from_engine(failure, RequestKind::Job))?;
+    wait_and_respond(context, opened.job, wait).await
 }
 
 /// The requester: the key's agent, or on an open hub the one the body names.

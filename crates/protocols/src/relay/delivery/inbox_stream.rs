@@ -138,6 +138,7 @@ mod tests {
             settings: Default::default(),
             running_requests: Default::default(),
             pending_waits: Default::default(),
+            open_streams: Default::default(),
             endpoint_checks: Default::default(),
             shutdown: Default::default(),
         });
