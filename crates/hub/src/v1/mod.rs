@@ -33,7 +33,7 @@ mod public_ids;
 pub(crate) mod response;
 mod strict_fields;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 pub(crate) mod wait;
 mod webhooks;
 pub(crate) mod work;

@@ -12,6 +12,8 @@ mod offered_skill;
 mod pin;
 mod result;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod tool_name;
 mod watch;
 

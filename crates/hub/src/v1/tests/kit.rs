@@ -42,6 +42,7 @@ pub static API_DOC: LazyLock<ApiDoc> =
 pub const DAWN: Timestamp = Timestamp(1_770_811_200_000);
 
 pub struct Hub {
+    pub context: HubContext,
     pub engine: Engine,
     pub clock: Arc<ManualClock>,
     operations: OperationTable,
@@ -114,7 +115,7 @@ impl Hub {
         let never = |_: &[_], _| unreachable!("no two operations have the same path");
         let operations = OperationTable::new(&[api], 1 << 20, Box::new(never));
         let operations = operations.expect("operations can be told apart");
-        Self { operations, engine, clock, operator, stop }
+        Self { context, operations, engine, clock, operator, stop }
     }
 
     /// Registers an agent, with a skill at a price if one is given.
@@ -130,9 +131,12 @@ impl Hub {
         skill: Option<(&str, &str)>,
         endpoint: Option<&str>,
     ) -> Agent {
-        let native = self.engine.random().new_uuid().to_string();
-        let key = Key::from_random(KeyPrefix::AGENT, self.engine.random().new_key_bytes());
-        let skills = skill.map(|(name, price)| Skill {
+        let skills = skill.map(|(name, price)| Self::skill(name, price));
+        self.enrol_with(name, owner, skills.into_iter().collect(), endpoint).await
+    }
+
+    pub fn skill(name: &str, price: &str) -> Skill {
+        Skill {
             name: name.to_owned(),
             price: credits(price),
             by_offer: false,
@@ -143,7 +147,19 @@ impl Hub {
             description: "does it".to_owned(),
             input: r#"{"text":"string"}"#.to_owned(),
             output: "{}".to_owned(),
-        });
+        }
+    }
+
+    /// Registers an agent with these skills.
+    pub async fn enrol_with(
+        &self,
+        name: &str,
+        owner: &str,
+        skills: Vec<Skill>,
+        endpoint: Option<&str>,
+    ) -> Agent {
+        let native = self.engine.random().new_uuid().to_string();
+        let key = Key::from_random(KeyPrefix::AGENT, self.engine.random().new_key_bytes());
         let order = Registration {
             actor: Actor::OpenRegistration,
             home: registry::ID,
@@ -153,7 +169,7 @@ impl Hub {
             name: name.to_owned(),
             endpoint: endpoint.map(str::to_owned),
             liveness: Liveness::Always,
-            skills: skills.into_iter().collect(),
+            skills,
             terms: Default::default(),
             status: None,
             card: r#"{"card":"s3cret"}"#.to_owned(),
