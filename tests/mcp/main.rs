@@ -13,6 +13,7 @@ mod keys;
 #[path = "../it/kit/mod.rs"]
 mod kit;
 mod messages;
+mod pages;
 mod resources;
 mod servers;
 mod subscriptions;

@@ -307,6 +307,8 @@ pub const ROUTES: &[(&str, Bound)] = &[
     ("GET /health", READ),
     ("GET /metrics", LIST),
     ("GET /openapi.json", DOCUMENT),
+    ("GET /llms.txt", READ),
+    ("GET /skill", READ),
 ];
 
 /// Signed messages share one route, so each type of envelope has a bound.

@@ -459,4 +459,6 @@ const ROWS: &[Row] = &[
     get("GET /health", PUBLIC),
     get("GET /metrics", PUBLIC),
     get("GET /openapi.json", PUBLIC),
+    get("GET /llms.txt", PUBLIC),
+    get("GET /skill", PUBLIC),
 ];

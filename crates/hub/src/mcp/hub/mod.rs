@@ -153,7 +153,7 @@ impl HubCatalogue {
         match tools::call(name, arguments, self.tool_call(request)).await {
             None => Err(unknown()),
             Some(Ok(output)) => Ok(output.into_result()),
-            Some(Err(error)) => Ok(error.into_result()),
+            Some(Err(error)) => error.into_response(),
         }
     }
 }

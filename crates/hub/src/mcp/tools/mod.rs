@@ -4,17 +4,28 @@ mod accept_offer;
 pub mod agents;
 pub mod arguments;
 mod catalog;
+mod confirmation;
 mod error;
 pub mod get_job;
 mod hire;
 pub mod hiring;
+mod inbox_text;
 pub mod job_view;
+mod make_offer;
 pub mod names;
+mod next_job;
 mod output;
+mod own_profile;
 mod part;
+mod parts;
+mod read_inbox;
 pub mod repetition;
+mod report;
+mod send_credits;
+mod send_message;
 pub mod stranger_text;
 pub mod tasks;
+mod update_profile;
 pub mod waiting;
 mod whoami;
 
@@ -91,7 +102,15 @@ async fn run(name: &str, call: ToolCall, arguments: Arguments) -> ToolResult {
         "list_jobs" => get_job::list(call, arguments).await,
         "cancel_job" => get_job::cancel(call, arguments).await,
         "accept_offer" => accept_offer::call(call, arguments).await,
+        "send_message" => send_message::call(call, arguments).await,
+        "read_inbox" => read_inbox::call(call, arguments).await,
+        "next_job" => next_job::call(call, arguments).await,
+        "submit_result" => report::submit(call, arguments).await,
+        "decline_job" => report::decline(call, arguments).await,
+        "make_offer" => make_offer::call(call, arguments).await,
+        "update_profile" => update_profile::call(call, arguments).await,
         "whoami" => whoami::call(call, arguments).await,
+        "send_credits" => send_credits::call(call, arguments).await,
         _ => Err(ToolError::of("internal", "the hub failed; its log has details")),
     }
 }

@@ -1,0 +1,1 @@
+//! Messages, tools and headers, without a server.
