@@ -56,7 +56,7 @@ pub async fn call(
         meta: "{}".to_owned(),
     };
     let job = open_job::open_job(context, api_protocol().id(), job, None).await?;
-    let job = wait::wait_until_ended(context, by, job, WAIT).await?;
+    let job = wait::wait_until_ended(context, by, job.job, WAIT).await?;
     let job = open_job::settle(&context.engine, job).await?;
     Ok(result::of_job(&job, &output, false))
 }
