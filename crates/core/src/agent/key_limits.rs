@@ -110,7 +110,7 @@ pub struct KeyRecord {
     /// When it was last used, to the minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "DaySpending::is_zero")]
+    #[serde(default, skip_serializing_if = "DaySpending::is_none")]
     pub spending: DaySpending,
 }
 
@@ -127,8 +127,8 @@ impl DaySpending {
         if self.day >= now.utc_day() { self.amount } else { Credits::ZERO }
     }
 
-    fn is_zero(&self) -> bool {
-        self.amount.is_zero()
+    fn is_none(&self) -> bool {
+        *self == Self::default()
     }
 
     /// Counts an amount, and returns the day it counts for.

@@ -11,6 +11,7 @@ mod caller;
 pub mod catalogue;
 pub mod fixed;
 mod hub;
+pub mod limits;
 pub mod serve;
 mod subscriptions;
 pub mod tools;

@@ -37,6 +37,7 @@ pub use error::ToolError;
 pub use output::{RESULT_MAX, ToolOutput};
 
 use rialto_core::id::AgentId;
+use rialto_engine::key_use;
 use rialto_engine::keys::KeyPrefix;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::ijson::Json;
@@ -119,7 +120,7 @@ async fn run(name: &str, call: ToolCall, arguments: Arguments) -> ToolResult {
 pub async fn detached<T: Send + 'static>(
     work: impl Future<Output = Result<T, ToolError>> + Send + 'static,
 ) -> Result<T, ToolError> {
-    let running = tokio::spawn(work.in_current_span());
+    let running = key_use::spawn(work.in_current_span());
     running
         .await
         .unwrap_or_else(|_| Err(ToolError::of("internal", "the hub failed; its log has details")))

@@ -62,7 +62,7 @@ pub async fn make_limited_key(
         .parse()?;
     let agent_id = own.agent_id.clone();
     let key = KeyFile { agent_id, hub: own.hub, ..KeyFile::from_key(&made.key) };
-    let replaced = context.save_limited_key(name, &key, &made.id)?;
+    let replaced = context.save_limited_key(name, &key, &made.id.to_string())?;
     if let Some(replaced) = replaced {
         // The hub may not know it: then there is nothing to revoke.
         match api.revoke_key(&replaced).await {

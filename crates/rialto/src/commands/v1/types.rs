@@ -82,7 +82,7 @@ pub struct NewKey<'a> {
 /// A limited key: it is shown only here.
 #[derive(Deserialize)]
 pub struct MadeKey {
-    pub id: String,
+    pub id: u64,
     pub key: String,
 }
 
