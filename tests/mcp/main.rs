@@ -12,6 +12,7 @@ mod credits;
 mod keys;
 #[path = "../it/kit/mod.rs"]
 mod kit;
+mod market;
 mod messages;
 mod pages;
 mod party;

@@ -180,7 +180,7 @@ async fn within(scope: Option<RequestScope>, call: ResultFuture) -> Result<Resul
     poll_fn(|context| scope.during(|| call.as_mut().poll(context))).await
 }
 
-fn name_and_version(server: ServerInfo) -> String {
+pub(super) fn name_and_version(server: ServerInfo) -> String {
     ObjectWriter::new().text("name", server.name).text("version", server.version).finish()
 }
 
@@ -203,7 +203,8 @@ fn initialize(catalogue: &impl Catalogue, params: &str) -> ResultObject {
         .text("instructions", catalogue.instructions())
 }
 
-fn discover(catalogue: &impl Catalogue) -> ResultObject {
+/// What the server is, and what it can do.
+pub(super) fn discover(catalogue: &impl Catalogue) -> ResultObject {
     ResultObject::default()
         .raw("supportedVersions", json_array(version::OFFERED.map(json_string)))
         .raw("capabilities", catalogue.capabilities(Era::New))
