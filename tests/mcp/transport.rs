@@ -434,7 +434,12 @@ async fn nothing_that_a_request_names_is_dialled_and_no_key_reaches_a_worker() {
                 "malformed",
             )
             .await;
-        client.ok("update_profile", json!({"status": url, "name": url})).await;
+        client
+            .ok(
+                "update_profile",
+                json!({"name": url, "skills": [{"name": "x", "price": "0", "about": url}]}),
+            )
+            .await;
     }
     let dialled = tokio::time::timeout(Duration::from_secs(1), listener.accept()).await;
     assert!(dialled.is_err(), "the hub dialled {url}");
