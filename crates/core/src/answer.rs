@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, AgentState};
-use crate::id::{AgentId, JobId, NoticeId, PostingId};
+use crate::id::{AgentId, JobId, KeyId, NoticeId, PostingId};
 use crate::idempotency::Receipt;
 use crate::job::{Job, State};
 use crate::ledger::Transfer;
@@ -68,6 +68,10 @@ pub enum Answer {
         notice: NoticeId,
         repeated: bool,
     },
+    /// A key was issued or revoked.
+    Key {
+        id: KeyId,
+    },
 }
 
 impl Answer {
@@ -86,6 +90,7 @@ impl Answer {
             Self::Account { owner, .. } => Receipt::Owner(owner.id),
             Self::Transfer { transfer, .. } => Receipt::Transfer(transfer.id),
             Self::Job { job, .. } => Receipt::Job(job.id),
+            Self::Key { id } => Receipt::Key(*id),
         }
     }
 }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::key::{Holder, KeyHash};
+use crate::agent::key_limits::KeyLimits;
 use crate::agent::presence::Availability;
 use crate::agent::status::AgentStatusUpdate;
 use crate::agent::{Liveness, Skill, Terms};
 use crate::alias::{Digest, Protocol};
-use crate::id::{AgentId, JobId, NoticeId, OwnerId};
+use crate::id::{AgentId, JobId, KeyId, NoticeId, OwnerId};
 use crate::idempotency::{Idempotency, SavedAnswer};
 use crate::money::Credits;
 use crate::time::{Millis, Timestamp};
@@ -228,6 +229,18 @@ pub enum Command {
     ReportOriginal(Box<ReportOriginal>),
     /// What the protocol of an agent knows of it has changed.
     UpdateCard(Box<UpdateCard>),
+    /// Issues one more key of an agent, with a label and limits.
+    IssueLimitedKey(Box<IssueLimitedKey>),
+    /// Revokes one key of an agent.
+    RevokeKey {
+        agent: AgentId,
+        key: KeyId,
+    },
+    /// A key was used.
+    RecordKeyUse {
+        agent: AgentId,
+        key: KeyId,
+    },
 }
 
 impl Command {
@@ -376,6 +389,16 @@ pub struct UpdateCard {
     pub is_changed: bool,
     /// Whether the agent's server was reached for it.
     pub is_reached: bool,
+}
+
+/// Issues a key of an agent. The agent keeps its other keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IssueLimitedKey {
+    pub agent: AgentId,
+    pub hash: KeyHash,
+    pub label: Option<String>,
+    #[serde(with = "crate::encoding::named_fields")]
+    pub limits: KeyLimits,
 }
 
 /// How an attempt to deliver a notice ended.

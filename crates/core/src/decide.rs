@@ -2,7 +2,7 @@
 //!
 //! This file only dispatches. The rules are in the modules of their nouns.
 
-use crate::agent::{presence, probation, registration, secret, status, suspension};
+use crate::agent::{key_limits, presence, probation, registration, secret, status, suspension};
 use crate::alias::{ClaimTarget, Digest, claim};
 use crate::answer::Answer;
 use crate::changes::Changes;
@@ -42,6 +42,12 @@ pub fn decide(
             let answer = execute(&mut draft, command)?;
             (finish(draft), answer)
         }
+        Proof::Key(used) => {
+            key_limits::check_authority(&draft, used, &command)?;
+            draft.key_use = Some(used);
+            let answer = execute(&mut draft, command)?;
+            (finish(draft), answer)
+        }
         Proof::Signature(signature) => {
             let answer = envelope::execute_signed(&mut draft, *signature, command)?;
             (finish(draft), answer)
@@ -72,6 +78,7 @@ pub(crate) fn execute(draft: &mut Draft<'_>, command: Command) -> Result<Answer,
         }
         Command::RevokeKeys { agent, .. } => {
             registration::expire_keys(draft, agent, Millis(0));
+            key_limits::forget(draft, agent, |_| true);
             draft.add_event(Event::KeyRevoked { agent });
             Ok(Answer::Done)
         }
@@ -129,6 +136,12 @@ pub(crate) fn execute(draft: &mut Draft<'_>, command: Command) -> Result<Answer,
         Command::RecordHandover(order) => handover::record(draft, *order),
         Command::ReportOriginal(order) => handover::report_original(draft, *order),
         Command::UpdateCard(order) => registration::update_card(draft, *order),
+        Command::IssueLimitedKey(order) => key_limits::issue(draft, *order),
+        Command::RevokeKey { agent, key } => key_limits::revoke(draft, agent, key),
+        Command::RecordKeyUse { agent, key } => {
+            key_limits::record_use(draft, agent, key);
+            Ok(Answer::Done)
+        }
         Command::AnswerQuestion(order) => question::answer(draft, *order),
         Command::ReportResult(report) => work::report_result(draft, *report),
         Command::Respond { job, by, response } => {
@@ -239,7 +252,7 @@ pub enum MissingRow {
 pub fn missing_rows(world: &World, envelope: &Envelope) -> Vec<MissingRow> {
     let mut rows = MissingRowFinder { world, missing: Vec::new() };
     let signer = match &envelope.proof {
-        Proof::Credential => None,
+        Proof::Credential | Proof::Key(_) => None,
         Proof::Signature(signature) => {
             let (home, native_id) = (signature.home, &signature.native_id);
             rows.claim(claim::signed_order(home, native_id, &signature.id));

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::agent::key::Key;
+use crate::agent::key_limits::KeyUse;
 use crate::agent::presence::{Availability, online_until};
 use crate::agent::{Agent, AgentState};
 use crate::alias::{Alias, Claim, ClaimTarget, Digest, Protocol};
@@ -31,6 +32,8 @@ pub struct Draft<'w> {
     pub world: &'w World,
     pub now: Timestamp,
     pub by_operator: bool,
+    /// The key that the command was sent with.
+    pub key_use: Option<KeyUse>,
     pub next: Counters,
     agents: BTreeMap<AgentId, Arc<Agent>>,
     agent_states: BTreeMap<AgentId, Arc<AgentState>>,
@@ -75,6 +78,7 @@ impl<'w> Draft<'w> {
             world,
             now,
             by_operator: false,
+            key_use: None,
             next: world.next,
             agents: BTreeMap::new(),
             agent_states: BTreeMap::new(),

@@ -10,6 +10,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::key_limits::KeyUse;
 use crate::agent::{registration, suspension};
 use crate::alias::{ClaimTarget, Digest, Protocol, claim};
 use crate::answer::Answer;
@@ -29,7 +30,7 @@ pub struct Envelope {
     pub command: Command,
 }
 
-/// What proves the author of a command.
+/// What proves the author of a command. The encoding counts the variants, so a new one is the last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Proof {
     /// The credential of the author that the command names was checked before. Also for the hub's
@@ -39,6 +40,9 @@ pub enum Proof {
     Signature(Box<Signature>),
     /// The author signed the command for a market, which publishes the result.
     Market(Box<MarketSubmission>),
+    /// The same as `Credential`, and the credential was this key. The limits of the key bind what
+    /// the command spends.
+    Key(KeyUse),
 }
 
 /// A signer and its order. The order is executed once.

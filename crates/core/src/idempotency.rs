@@ -9,7 +9,7 @@ use crate::alias::Digest;
 use crate::answer::Answer;
 use crate::command::{Command, SaveAnswer};
 use crate::draft::Draft;
-use crate::id::{AgentId, AnswerId, JobId, NoticeId, OwnerId, TransferId};
+use crate::id::{AgentId, AnswerId, JobId, KeyId, NoticeId, OwnerId, TransferId};
 use crate::refusal::Refusal;
 use crate::time::{Millis, Timestamp};
 use crate::world::World;
@@ -147,6 +147,7 @@ pub enum Receipt {
     Transfer(TransferId),
     Message(NoticeId),
     Refused(Refusal),
+    Key(KeyId),
 }
 
 impl IdempotencyEntry {

@@ -145,6 +145,60 @@ pub enum Refusal {
     AnsweredElsewhere,
     #[error("one job may have at most {max} of these, and limited content; report the result")]
     TooManyReports { max: u32 },
+    #[error("{}", over_limit_text(*limit, *left, *by_default))]
+    OverLimit {
+        limit: SpendingLimit,
+        /// What the key may still spend today; `None` without a limit per day.
+        left: Option<Credits>,
+        /// The limit is the hub's default for keys without limits of their own.
+        by_default: bool,
+    },
+    #[error(
+        "this key is limited: it cannot issue, rotate, list or revoke keys, renew secrets, register \
+         other agents or unregister; use a key of this agent without limits"
+    )]
+    LimitedKey,
+    #[error("an agent can have at most {max} keys with a label or limits; revoke one first")]
+    TooManyKeys { max: usize },
+}
+
+/// What a key may not exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SpendingLimit {
+    /// One hold, or one transfer.
+    PerJob(Credits),
+    /// All of one day (UTC).
+    PerDay(Credits),
+    /// It may not transfer credits.
+    Transfers,
+}
+
+/// What is left, and how more may be spent.
+fn over_limit_text(limit: SpendingLimit, left: Option<Credits>, by_default: bool) -> String {
+    let left_today = left.map_or_else(String::new, |left| {
+        format!(", and {} is left of what it may spend today (UTC)", left.to_text(2))
+    });
+    let most = match limit {
+        SpendingLimit::PerJob(most) => {
+            format!("at most {} on one job or transfer{left_today}", most.to_text(2))
+        }
+        SpendingLimit::PerDay(most) => format!("at most {} a day{left_today}", most.to_text(2)),
+        SpendingLimit::Transfers => {
+            return "this key may not transfer credits; a key of this agent without limits may, and \
+                    may issue one that may"
+                .to_owned();
+        }
+    };
+    match by_default {
+        true => format!(
+            "a key without limits of its own may spend {most}; ask the operator to raise this limit \
+             of the hub, or issue a key with higher limits"
+        ),
+        false => format!(
+            "this key may spend {most}; a key of this agent without limits may issue one with higher \
+             limits"
+        ),
+    }
 }
 
 /// Which memory budget is used up.
@@ -179,7 +233,11 @@ impl Refusal {
     /// Whether the same request may succeed later. An account may receive credits and a suspension
     /// may end, but the hub cannot say when.
     pub fn may_succeed_later(&self) -> bool {
-        matches!(self, Self::TooFewCredits | Self::Suspended) || self.retry() != Retry::Never
+        // Another key of the same agent may do what this one may not.
+        let is_limited = matches!(self, Self::OverLimit { .. } | Self::LimitedKey);
+        is_limited
+            || matches!(self, Self::TooFewCredits | Self::Suspended)
+            || self.retry() != Retry::Never
     }
 
     /// Its name in snake case without its fields, for metrics.
@@ -246,6 +304,9 @@ impl Refusal {
             | Self::TooManyBlocked { .. }
             | Self::BridgeLoop { .. }
             | Self::TooManyAgents { .. }
+            | Self::OverLimit { .. }
+            | Self::LimitedKey
+            | Self::TooManyKeys { .. }
             | Self::Overflow => Retry::Never,
         }
     }

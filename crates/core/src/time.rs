@@ -16,6 +16,13 @@ pub struct Timestamp(pub i64);
 #[serde(transparent)]
 pub struct Millis(pub i64);
 
+/// A day of UTC, counted from 1970-01-01.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct UtcDay(pub i64);
+
 impl Timestamp {
     /// A time no deadline ever reaches.
     pub const NEVER: Self = Self(i64::MAX);
@@ -23,6 +30,11 @@ impl Timestamp {
     /// This time moved by `span`, saturating at the type's limits.
     pub fn plus(self, span: Millis) -> Self {
         Self(self.0.saturating_add(span.0))
+    }
+
+    /// The day of this time.
+    pub fn utc_day(self) -> UtcDay {
+        UtcDay(self.0.div_euclid(Millis::hours(24).0))
     }
 
     /// The time elapsed since `earlier`; zero if this is not after it.

@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod delivery;
 #[cfg(test)]
 mod fixtures;
+pub mod key_use;
 pub mod keys;
 #[cfg(unix)]
 pub mod local_postgres;

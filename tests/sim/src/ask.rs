@@ -21,7 +21,8 @@ impl Ask {
 
     /// Whether a repeat must have no second effect.
     pub fn is_repeatable(&self) -> bool {
-        let known_again = self.0.proof != Proof::Credential
+        let by_credential = matches!(self.0.proof, Proof::Credential | Proof::Key(_));
+        let known_again = !by_credential
             || match self.command() {
                 Command::OpenJob(_)
                 | Command::OpenJobWithWebhook(_)

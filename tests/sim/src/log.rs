@@ -105,6 +105,7 @@ impl Log {
         self.census.count(names::command(ask.command()));
         match &ask.0.proof {
             Proof::Credential => {}
+            Proof::Key(_) => self.census.count("~by key"),
             Proof::Signature(_) => self.census.count(names::signed(ask.command())),
             Proof::Market(_) => self.census.count(names::posted(ask.command())),
         }

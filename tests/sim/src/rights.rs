@@ -41,7 +41,7 @@ impl Right {
     /// What a command may do in the state before it is decided.
     pub fn of(scene: &TestHub, envelope: &Envelope) -> Self {
         match &envelope.proof {
-            Proof::Credential => Self::of_command(scene, &envelope.command),
+            Proof::Credential | Proof::Key(_) => Self::of_command(scene, &envelope.command),
             Proof::Signature(signature) => signed::right(scene, signature, &envelope.command),
             Proof::Market(order) => posted(scene, order.registration.as_deref(), &envelope.command),
         }

@@ -4,6 +4,7 @@
 //! hub records about it and changes often. Names in other protocols are in `alias`.
 
 pub mod key;
+pub mod key_limits;
 pub mod market_totals;
 pub mod presence;
 pub mod probation;
@@ -27,6 +28,7 @@ use crate::reputation::customers::Customers;
 use crate::reputation::window::Window;
 use crate::reputation::{Score, Standing};
 use crate::time::{Millis, Timestamp};
+use key_limits::KeyRecord;
 pub use market_totals::MarketTotals;
 use presence::Presence;
 pub use secret::OldSecret;
@@ -160,6 +162,9 @@ pub struct AgentState {
     #[serde(default, skip_serializing_if = "MarketTotals::is_empty")]
     #[serde(rename = "tally")]
     pub market_totals: MarketTotals,
+    /// Labels, limits and spending of its keys; shared for the same reason as the outcomes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Arc<Vec<KeyRecord>>>,
     pub last_outcome: Option<OutcomeId>,
     /// The newest job it requested, and the newest it was assigned; each job names the one before.
     #[serde(rename = "last_asked")]
@@ -275,6 +280,7 @@ impl AgentState {
             claimed_reputation: None,
             declined_jobs: Vec::new(),
             market_totals: MarketTotals::default(),
+            keys: None,
             last_outcome: None,
             last_requested: None,
             last_worked: None,

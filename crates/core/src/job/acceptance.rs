@@ -295,7 +295,10 @@ fn cause_of(refusal: &Refusal) -> Cause {
         | Refusal::AgentBroken => Cause::NoSuchSkill,
         Refusal::BudgetTooLow { .. } => Cause::BudgetTooLow,
         Refusal::DeadlineTooSoon => Cause::TimedOut,
-        Refusal::TooFewCredits | Refusal::GuestCannotPay => Cause::Payment,
+        Refusal::TooFewCredits
+        | Refusal::OverLimit { .. }
+        | Refusal::NotAuthenticated
+        | Refusal::GuestCannotPay => Cause::Payment,
         _ => Cause::Offline,
     }
 }

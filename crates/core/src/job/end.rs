@@ -135,8 +135,7 @@ pub fn release_hold(
 ) -> Result<(), Refusal> {
     if let Some(payer) = job.payment.payer {
         let pay = job.assignment.zip(paid).map(|(turn, paid)| (turn.owner, paid));
-        post::resolve_hold(draft, payer, job.payment.held, pay, job.id)?;
-        job.payment.held = Credits::ZERO;
+        post::resolve_hold(draft, job, payer, pay)?;
     }
     Ok(())
 }

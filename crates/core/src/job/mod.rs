@@ -28,6 +28,7 @@ pub mod work;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::agent::key_limits::SpendingKey;
 use crate::alias::{Digest, Protocol};
 use crate::id::{AgentId, JobId, OwnerId};
 use crate::money::Credits;
@@ -136,6 +137,8 @@ pub struct Payment {
     pub price_step: PriceStep,
     /// Credits held now.
     pub held: Credits,
+    /// The key it was requested with, or its offer accepted, if limits bind it.
+    pub key: Option<SpendingKey>,
     /// The price agreed with each worker that was ever chosen. It stays fixed however often the job
     /// returns to the same worker, whatever the worker lists or offers by then.
     pub agreed_prices: Vec<AgreedPrice>,

@@ -9,7 +9,7 @@ use super::{
     AuctionRound, Cause, Job, Requester, Selection, State, acceptance, end, open, price_agreement,
     request, select, work,
 };
-use crate::agent::market_totals;
+use crate::agent::{key_limits, market_totals};
 use crate::alias::{ClaimTarget, claim};
 use crate::answer::Answer;
 use crate::command::{AcceptOffer, AcceptedOffer, ExternalRef, JobRef, OfferRef, PaymentBinding};
@@ -411,8 +411,10 @@ fn assign_offer(draft: &mut Draft<'_>, mut job: Job, place: usize) -> Result<Job
     // With `Selection::Offers` the whole budget is already held.
     if job.selection != Selection::Offers {
         let payer = job.payment.payer.ok_or(Refusal::GuestCannotPay)?;
-        post::hold(draft, payer, chosen.price, job.id)?;
-        job.payment.held = chosen.price;
+        if let Requester::Agent(requester) = job.request.requester {
+            job.payment.key = key_limits::spending_key(draft, requester);
+        }
+        post::hold(draft, &mut job, payer, chosen.price)?;
     }
     acceptance::assign_or_defer(draft, &mut job, chosen)?;
     notify_losers(draft, &job, chosen.agent);

@@ -8,7 +8,7 @@ use super::{
     Acceptance, AgreedPrice, Assignment, Candidates, Job, Links, Payment, Progress, Request,
     Requester, Selection, State, acceptance, grace_period, offer, question, readiness, select,
 };
-use crate::agent::{Agent, market_totals, suspension};
+use crate::agent::{Agent, key_limits, market_totals, suspension};
 use crate::alias::{ClaimTarget, Digest, claim};
 use crate::answer::Answer;
 use crate::command::OpenJob;
@@ -135,8 +135,8 @@ fn find_repeat(draft: &Draft<'_>, order: &OpenJob) -> Result<Option<Answer>, Ref
 pub fn new_job(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
     let id = draft.next.job;
     draft.next.job = id.next();
-    let (payer, previous_requested) = match &order.requester {
-        Requester::Guest(_) => (None, None),
+    let (payer, key, previous_requested) = match &order.requester {
+        Requester::Guest(_) => (None, None, None),
         Requester::Agent(agent) => {
             if !draft.world.may_open_job(*agent, order.input.len() + order.meta.len()) {
                 return Err(Refusal::TooManyOpen);
@@ -144,7 +144,8 @@ pub fn new_job(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
             suspension::ensure_not_suspended(draft, *agent)?;
             let asking = draft.agent(*agent).filter(|agent| agent.active);
             let owner = asking.map(|agent| agent.owner).ok_or(Refusal::NoSuchAgent)?;
-            (Some(owner), draft.agent_state_mut(*agent).last_requested.replace(id))
+            let key = key_limits::spending_key(draft, *agent);
+            (Some(owner), key, draft.agent_state_mut(*agent).last_requested.replace(id))
         }
     };
     let declined = order.unfit_agents.iter().map(|unfit| unfit.agent).collect();
@@ -178,6 +179,7 @@ pub fn new_job(draft: &mut Draft<'_>, order: OpenJob) -> Result<Job, Refusal> {
             budget: order.budget,
             price_step: order.price_step,
             held: Credits::ZERO,
+            key,
             agreed_prices: Vec::new(),
             proof: None,
         },
@@ -217,8 +219,7 @@ pub fn insert_new_job(draft: &mut Draft<'_>, job: Job) -> Arc<Job> {
 /// Holds the whole budget before any work starts.
 pub fn hold_budget(draft: &mut Draft<'_>, job: &mut Job) -> Result<(), Refusal> {
     if let Some(payer) = job.payment.payer.filter(|_| !job.policy.requester.unpaid) {
-        post::hold(draft, payer, job.payment.budget, job.id)?;
-        job.payment.held = job.payment.budget;
+        post::hold(draft, job, payer, job.payment.budget)?;
     }
     Ok(())
 }

@@ -230,8 +230,7 @@ fn invite_sole_worker(
             return Ok(());
         }
         if let Some(payer) = job.payment.payer {
-            post::hold(draft, payer, price, job.id)?;
-            job.payment.held = price;
+            post::hold(draft, job, payer, price)?;
         }
     }
     notify_invited(draft, job, agent);

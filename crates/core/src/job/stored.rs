@@ -14,6 +14,7 @@ use super::{
     Handover, Job, JobResult, JobWebhook, Links, Offer, Payment, PendingAssignment, Policy,
     Progress, Question, Request, Requester, RequesterMessage, Selection, State,
 };
+use crate::agent::key_limits::SpendingKey;
 use crate::alias::{Digest, Protocol};
 use crate::id::{AgentId, JobId, OwnerId};
 use crate::money::Credits;
@@ -39,6 +40,8 @@ struct StoredJob<'a> {
     #[serde(rename = "grain")]
     price_step: PriceStep,
     held: Credits,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<SpendingKey>,
     selection: Selection,
     policy: Policy,
     state: State,
@@ -144,6 +147,7 @@ impl Serialize for Job {
             budget: payment.budget,
             price_step: payment.price_step,
             held: payment.held,
+            key: payment.key,
             selection: self.selection,
             policy: self.policy,
             state: self.state,
@@ -231,6 +235,7 @@ impl<'de> Deserialize<'de> for Job {
                 budget: row.budget,
                 price_step: row.price_step,
                 held: row.held,
+                key: row.key,
                 agreed_prices: row.agreed.into_owned(),
                 proof: row.payment_proof.map(Cow::into_owned),
             },

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::post::{EntryContext, post};
 use super::{EntryKind, SubAccount, Transfer};
+use crate::agent::key_limits;
 use crate::alias::{ClaimTarget, claim};
 use crate::answer::Answer;
 use crate::command::{JobRef, Pay};
@@ -204,6 +205,7 @@ fn transfer_once(
     if from == to {
         return Err(Refusal::SelfPayment);
     }
+    let key = key_limits::check_transfer(draft, from, order.amount)?;
     let about = EntryContext { transfer: Some(draft.next.transfer), ..EntryContext::default() };
     post(
         draft,
@@ -213,6 +215,7 @@ fn transfer_once(
         order.amount,
         about,
     )?;
+    key_limits::count_transfer(draft, key, order.amount);
     let transfer = record_transfer(draft, order, from, to, false)?;
     if let (Some(payment), Some(id)) = (payment, job) {
         draft.add_claim(payment, ClaimTarget::Transfer(transfer.id));

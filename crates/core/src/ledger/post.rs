@@ -1,8 +1,10 @@
 //! Posting ledger entries: the only place where balances change.
 
 use super::{Entry, EntryHash, EntryKind, SubAccount};
+use crate::agent::key_limits;
 use crate::draft::Draft;
 use crate::id::{JobId, OwnerId, TransferId};
+use crate::job::Job;
 use crate::money::Credits;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
@@ -100,14 +102,15 @@ fn set_balance<'d>(
     Ok(owner)
 }
 
-/// Holds credits for a job.
+/// Holds credits for a job, if the limits of the key it was requested with allow that.
 pub fn hold(
     draft: &mut Draft<'_>,
+    job: &mut Job,
     payer: OwnerId,
     amount: Credits,
-    job: JobId,
 ) -> Result<(), Refusal> {
-    let about = EntryContext { job: Some(job), ..EntryContext::default() };
+    key_limits::check_hold(draft, job, amount)?;
+    let about = EntryContext { job: Some(job.id), ..EntryContext::default() };
     post(
         draft,
         EntryKind::Hold,
@@ -115,21 +118,23 @@ pub fn hold(
         SubAccount::held(payer),
         amount,
         about,
-    )
+    )?;
+    key_limits::count_hold(draft, job, amount);
+    job.payment.held = amount;
+    Ok(())
 }
 
-/// Ends a hold: `paid` goes to the worker's owner, the rest back to the payer.
+/// Ends the hold of a job: what is paid goes to the worker's owner, the rest back to the payer.
 pub fn resolve_hold(
     draft: &mut Draft<'_>,
+    job: &mut Job,
     payer: OwnerId,
-    held: Credits,
     pay: Option<(OwnerId, Credits)>,
-    job: JobId,
 ) -> Result<(), Refusal> {
-    let about = EntryContext { job: Some(job), ..EntryContext::default() };
-    let mut rest = held;
+    let about = EntryContext { job: Some(job.id), ..EntryContext::default() };
+    let mut rest = job.payment.held;
     if let Some((payee, paid)) = pay {
-        rest = held.checked_pay(paid).ok_or(Refusal::TooFewCredits)?;
+        rest = rest.checked_pay(paid).ok_or(Refusal::TooFewCredits)?;
         post(
             draft,
             EntryKind::Capture,
@@ -146,5 +151,8 @@ pub fn resolve_hold(
         SubAccount::available(payer),
         rest,
         about,
-    )
+    )?;
+    key_limits::count_release(draft, job, rest);
+    job.payment.held = Credits::ZERO;
+    Ok(())
 }

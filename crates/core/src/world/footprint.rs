@@ -14,6 +14,7 @@ use std::mem::size_of;
 use super::World;
 use super::id_map::IdMap;
 use crate::agent::key::{Holder, Key};
+use crate::agent::key_limits::KeyRecord;
 use crate::agent::{Agent, AgentState, OldSecret, Skill};
 use crate::changes::{Changes, ExpiredRows};
 use crate::command::{Command, OriginalReport};
@@ -256,7 +257,14 @@ impl MemorySize for AgentState {
         let claim = self.claimed_reputation.as_deref().map_or(0, text);
         let declined: usize =
             self.declined_jobs.iter().map(|name| text(name) + size_of::<String>()).sum();
-        said + claim + declined + self.window.heap_bytes() + self.customers.heap_bytes()
+        let keys: usize = self.key_records().iter().map(MemorySize::memory_bytes).sum();
+        said + claim + declined + keys + self.window.heap_bytes() + self.customers.heap_bytes()
+    }
+}
+
+impl MemorySize for KeyRecord {
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + optional_text(&self.label)
     }
 }
 
@@ -469,9 +477,10 @@ pub fn is_always_accepted(envelope: &Envelope) -> bool {
                 | Command::OpenJobWithWebhook(_)
                 | Command::Offer { .. }
         ),
-        Proof::Credential => match command {
+        Proof::Credential | Proof::Key(_) => match command {
             Command::Register(_)
             | Command::IssueKey { .. }
+            | Command::IssueLimitedKey(_)
             | Command::RenewSecret { .. }
             | Command::OpenAccount { .. }
             | Command::Pay(_)

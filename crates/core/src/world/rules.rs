@@ -1,6 +1,7 @@
 //! Rules: limits and time spans that decisions depend on.
 
 use super::footprint::MemoryLimits;
+use crate::agent::key_limits::KeyLimits;
 use crate::confusables::Confusables;
 use crate::idempotency::SavedSize;
 use crate::job::progress::ProgressLimits;
@@ -12,6 +13,8 @@ use crate::time::Millis;
 pub struct Rules {
     /// How long an activity keeps an agent online.
     pub presence_ttl: Millis,
+    /// What binds a key without limits of its own, where the caller says so.
+    pub default_key_limits: KeyLimits,
     /// What every new owner is granted.
     pub welcome_grant: Credits,
     /// Notices that may wait in one inbox; 0 for no limit.
@@ -54,6 +57,7 @@ impl Default for Rules {
     fn default() -> Self {
         Self {
             presence_ttl: Millis::seconds(90),
+            default_key_limits: KeyLimits::NONE,
             welcome_grant: Credits::ZERO,
             inbox_messages_max: 10_000,
             attempts_max: 16,

@@ -31,12 +31,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
+use rialto_core::agent::key_limits;
 use rialto_core::agent::presence::Presence;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
-use rialto_core::envelope::Envelope;
-use rialto_core::id::AgentId;
+use rialto_core::envelope::{Envelope, Proof};
+use rialto_core::id::{AgentId, KeyId};
 pub use rialto_core::idempotency::Idempotency;
 use rialto_core::idempotency::{self, IdempotencyRecord, Principal, Receipt, SavedAnswer};
 use rialto_core::refusal::Refusal;
@@ -47,6 +48,7 @@ use tokio::sync::{mpsc, watch};
 use crate::clock::Clock;
 use crate::cluster::frame::{CallFuture, Hop};
 use crate::cluster::state::ClusterState;
+use crate::key_use;
 use crate::metrics::Metrics;
 use crate::random::RandomSource;
 use crate::secret::HubSecret;
@@ -157,6 +159,8 @@ struct Inner {
     presented: Mutex<HashMap<AgentId, u64>>,
     /// When each agent was last seen, not yet applied by the lane.
     last_seen: Mutex<HashMap<AgentId, Timestamp>>,
+    /// When the use of each key was last recorded, as long as that may be on its way.
+    key_uses: Mutex<HashMap<KeyId, Timestamp>>,
     /// The store has maintenance to do when the lane is idle.
     maintenance_due: AtomicBool,
     clock: Arc<dyn Clock>,
@@ -204,7 +208,10 @@ impl Engine {
     }
 
     /// The same for an envelope.
-    pub async fn run_envelope(&self, envelope: Envelope) -> Result<RunResult, Failure> {
+    pub async fn run_envelope(&self, mut envelope: Envelope) -> Result<RunResult, Failure> {
+        if let (Proof::Credential, Some(key)) = (&envelope.proof, key_use::current()) {
+            envelope.proof = Proof::Key(key);
+        }
         let (reply, answer) = reply::channel();
         let request = Box::new(CommandRequest { envelope, reply });
         self.lane.send(LaneMessage::Run(request)).await.map_err(|_| Failure::Unavailable)?;
@@ -233,6 +240,7 @@ impl Engine {
         use rialto_core::money::Credits;
         Ok(match receipt {
             Receipt::Nothing => Answer::Done,
+            Receipt::Key(id) => Answer::Key { id },
             Receipt::Message(notice) => Answer::Message { notice, repeated: true },
             Receipt::Refused(refusal) => return Err(Failure::Refused(refusal)),
             Receipt::Agent(id) => {
@@ -338,6 +346,27 @@ impl Engine {
     fn spawn_return(&self, agent: AgentId) {
         let engine = self.clone();
         tokio::spawn(async move { engine.run(Command::RecordActivity { agent }).await.ok() });
+    }
+
+    /// Records that a key was used, if the hub keeps a record of it and the use is news.
+    pub fn record_key_use(&self, agent: AgentId, key: KeyId) {
+        let now = self.now();
+        let is_news = self.with_world(|world| {
+            let known = world.agent_state(agent).and_then(|state| state.key_record(key));
+            known.is_some_and(|known| key_limits::is_use_news(known, now))
+        });
+        if !is_news || !self.is_writable() {
+            return;
+        }
+        let mut recent = self.inner.key_uses.lock();
+        let is_on_its_way = |sent: &Timestamp| now.since(*sent) < key_limits::LAST_USE_STEP;
+        if recent.get(&key).is_some_and(is_on_its_way) {
+            return;
+        }
+        recent.retain(|_, sent| is_on_its_way(sent));
+        recent.insert(key, now);
+        let engine = self.clone();
+        tokio::spawn(async move { engine.run(Command::RecordKeyUse { agent, key }).await.ok() });
     }
 
     /// Records how much of its inbox was presented to an agent's readers. Needs no write of its

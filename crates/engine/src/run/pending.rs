@@ -184,6 +184,6 @@ impl PendingCommands {
 /// Whether a repeat changes nothing and gets the first answer: what is signed is executed once by
 /// its own id, and a position or a handover is set, not moved.
 fn is_repeatable(envelope: &Envelope) -> bool {
-    !matches!(envelope.proof, Proof::Credential)
+    !matches!(envelope.proof, Proof::Credential | Proof::Key(_))
         || matches!(envelope.command, Command::Ack { .. } | Command::HandOver { .. })
 }

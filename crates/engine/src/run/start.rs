@@ -200,6 +200,7 @@ pub(crate) fn assemble(
         seek_points: Mutex::default(),
         presented: Mutex::default(),
         last_seen: Mutex::default(),
+        key_uses: Mutex::default(),
         maintenance_due: AtomicBool::new(false),
         clock,
         random: ids,

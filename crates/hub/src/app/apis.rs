@@ -22,7 +22,9 @@ pub fn operation_table(
         context.protocols.iter().map(|protocol| protocol.clone().api(context)).collect();
     let fallback = apis.iter().find(|api| api.handles_unknown_paths()).cloned();
     apis.push(Arc::new(V1Api::new(context)));
-    apis.push(Arc::new(McpApi::new(context)));
+    if context.settings.mcp.enabled {
+        apis.push(Arc::new(McpApi::new(context, &probes.metrics)));
+    }
     if let Some(fallback) = fallback {
         apis.push(Arc::new(RootApi { probes, document: openapi::document_text(), fallback }));
     }

@@ -7,7 +7,7 @@ use http::header;
 use rialto_protocols::adapter::caller::{Caller, Credential};
 use rialto_protocols::adapter::{EdgeError, HubContext, Signer, WriteLimiter};
 
-use crate::edge::{Principal, PrincipalLookup, RateLimits};
+use crate::edge::{KeyUseLookup, Principal, PrincipalLookup, RateLimits};
 
 /// Finds principals by their keys, and by the read tokens of protocols.
 pub fn principals(context: HubContext) -> PrincipalLookup {
@@ -23,6 +23,14 @@ pub fn principals(context: HubContext) -> PrincipalLookup {
                 reader.map(|id| Principal::Agent(id.0))
             }
         }
+    })
+}
+
+/// Finds the keys of agents, whose limits bind what a request spends.
+pub fn key_uses(context: HubContext) -> KeyUseLookup {
+    Box::new(move |request| {
+        request.headers.get(header::AUTHORIZATION)?;
+        Credential::of(&context.engine, request).key_use()
     })
 }
 

@@ -17,7 +17,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::probes;
-use crate::v1;
+use crate::{mcp, v1};
 
 /// Where the document keeps schemas.
 const SCHEMAS: &str = "#/components/schemas/";
@@ -34,7 +34,8 @@ pub fn operations() -> Vec<OperationInfo> {
     let v1 = v1::operations().into_iter().map(|operation| operation.info);
     let probes = probes::operations().into_iter().map(|operation| operation.info);
     let own = own_operations().into_iter().map(|operation| operation.info);
-    protocols.chain(v1).chain(probes).chain(own).collect()
+    let mcp = mcp::api::operations().into_iter().map(|operation| operation.info);
+    protocols.chain(v1).chain(mcp).chain(probes).chain(own).collect()
 }
 
 /// The operation that shows the document. Its state is the text.
@@ -108,7 +109,15 @@ struct Section<'d> {
 
 /// The protocol, or the hub.
 fn tag(operation: &OperationInfo) -> String {
-    operation.protocol.map_or_else(|| "hub".to_owned(), |protocol| protocol.to_string())
+    match operation.protocol {
+        Some(protocol) => protocol.to_string(),
+        None if is_mcp(operation) => mcp::api::PREFIX.to_owned(),
+        None => "hub".to_owned(),
+    }
+}
+
+fn is_mcp(operation: &OperationInfo) -> bool {
+    operation.path.split('/').nth(1) == Some(mcp::api::PREFIX)
 }
 
 fn generator(contract: Contract) -> SchemaGenerator {
@@ -123,7 +132,11 @@ fn generator(contract: Contract) -> SchemaGenerator {
 impl Document {
     fn add_operations<'o>(&mut self, tag: &str, all: impl Iterator<Item = &'o OperationInfo>) {
         let adapter = ALL.iter().find(|adapter| adapter.id().as_str() == tag);
-        let errors = adapter.map_or_else(v1::errors, |adapter| adapter.errors());
+        let errors = match adapter {
+            Some(adapter) => adapter.errors(),
+            None if tag == mcp::api::PREFIX => mcp::api::errors(),
+            None => v1::errors(),
+        };
         let mut section = Section {
             document: self,
             prefix: tag[..1].to_uppercase() + &tag[1..],
@@ -221,7 +234,9 @@ impl Section<'_> {
             let schema = json!({"type": "string", "minLength": 1, "maxLength": 256, "description": "A repeat with the same key and body has one effect and gets the same answer"});
             parameters.push(parameter("Idempotency-Key", "header", false, schema));
         }
-        if info.responses.iter().any(|response| response.content_type == EVENT_STREAM) {
+        let streams = |response: &ResponseInfo| response.content_type == EVENT_STREAM;
+        // The events of MCP have no ids.
+        if info.responses.iter().any(streams) && !is_mcp(info) {
             let schema = json!({"type": "string", "description": "The id of the last event received; the stream continues after it"});
             parameters.push(parameter("Last-Event-ID", "header", false, schema));
         }

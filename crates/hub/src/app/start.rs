@@ -9,8 +9,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rialto_core::agent::key::Holder;
+use rialto_core::agent::key_limits::KeyLimits;
 use rialto_core::command::Command;
 use rialto_core::idempotency::SavedSize;
+use rialto_core::money::Credits;
 use rialto_core::world::Rules;
 use rialto_core::world::footprint::MemoryLimits;
 use rialto_engine::clock::{Clock, SystemClock};
@@ -28,7 +30,7 @@ use rialto_engine::{ClusterOptions, Engine, EngineParts, Failure, RunningEngine}
 use rialto_protocols::adapter::{self, HubContext, HubContextParts};
 use tokio::net::TcpListener;
 
-use super::callers::{SignerLimits, principals};
+use super::callers::{SignerLimits, key_uses, principals};
 use super::{apis, probes};
 use crate::config::{Backend, Config, Limit, LoadedConfig};
 use crate::edge::{self, ConnectionThreads, Dispatcher, HostPolicy, OperationClash, RateLimits};
@@ -259,7 +261,13 @@ fn start_engine(
         }
     };
     let most = |limit: Limit| limit.max().map_or(0, |max| u64::from(max.get()));
+    let limit = |most: Credits| Some(most).filter(|most| !most.is_zero());
     let mut rules = Rules {
+        default_key_limits: KeyLimits {
+            per_job: limit(config.mcp.per_job),
+            per_day: limit(config.mcp.per_day),
+            ..KeyLimits::NONE
+        },
         welcome_grant: config.ledger.welcome_grant,
         inbox_messages_max: most(config.limits.inbox_pending),
         saved_per_principal: SavedSize {
@@ -440,6 +448,7 @@ fn serve(
     let dispatcher = Dispatcher {
         operations: apis::operation_table(context, probes)?,
         principals: principals(context.clone()),
+        key_uses: key_uses(context.clone()),
         hosts: HostPolicy::new(&config.http, bound).with_listed_origins(origins),
         limits,
         request_ids: request_id_source(),

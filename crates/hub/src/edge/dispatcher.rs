@@ -17,7 +17,8 @@ use futures_util::FutureExt;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, header};
 use hyper::body::Body as HttpBody;
-use rialto_engine::Engine;
+use rialto_core::agent::key_limits::KeyUse;
+use rialto_engine::{Engine, key_use};
 use rialto_protocols::adapter::idempotency::WriterEpoch;
 use rialto_protocols::adapter::{EdgeError, RateClass, RowsRead};
 use tracing::error;
@@ -40,10 +41,14 @@ use crate::telemetry::{CompletedRequest, MethodLabel, Metrics, RequestScope, Rou
 /// gives the same principal.
 pub type PrincipalLookup = Box<dyn Fn(&mut Parts) -> Option<Principal> + Send + Sync>;
 
+/// Finds the key of an agent in a request.
+pub type KeyUseLookup = Box<dyn Fn(&mut Parts) -> Option<KeyUse> + Send + Sync>;
+
 /// Serves all operations of a hub.
 pub struct Dispatcher {
     pub operations: OperationTable,
     pub principals: PrincipalLookup,
+    pub key_uses: KeyUseLookup,
     pub hosts: HostPolicy,
     pub limits: Arc<RateLimits>,
     pub request_ids: IdSource,
@@ -114,7 +119,9 @@ impl Dispatcher {
         };
         let mut rate = class.rate;
         let answer = {
+            let key = (self.key_uses)(&mut parts);
             let answer = self.call_operation(route, caller, &mut rate, parts, body);
+            let answer = key_use::scope(key, answer);
             let answer = self.answer_while_current(class, errors, answer);
             let mut answer = pin!(AssertUnwindSafe(answer).catch_unwind());
             poll_fn(|context| scope.during(|| answer.as_mut().poll(context))).await

@@ -42,7 +42,7 @@ mod tests;
 
 pub use accept::{bind, serve};
 pub use body_rate::BodyRateLimits;
-pub use dispatcher::{Dispatcher, PrincipalLookup};
+pub use dispatcher::{Dispatcher, KeyUseLookup, PrincipalLookup};
 pub use hosts::HostPolicy;
 pub use operation_table::{OperationClash, OperationTable, UnrecognizedBody};
 pub use rate_limits::{Principal, RateLimits};

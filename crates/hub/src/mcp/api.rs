@@ -1,16 +1,20 @@
 //! The HTTP side of MCP: the operations, the caller's key, and refusals as JSON-RPC errors.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{RawQuery, Request, State};
+use axum::body::Body;
+use axum::extract::{FromRequestParts, RawQuery, Request, State};
 use axum::response::Response;
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use rialto_protocols::adapter::Access::Public;
+use rialto_core::refusal::Refusal;
+use rialto_protocols::adapter::Access::AgentOrAnonymous;
 use rialto_protocols::adapter::api::ServedOperation;
 use rialto_protocols::adapter::caller::Credential;
-use rialto_protocols::adapter::operation::{ResponseFuture, post};
+use rialto_protocols::adapter::operation::{ErrorInfo, ResponseFuture, ResponseInfo, post};
 use rialto_protocols::adapter::request::{BodyBytes, PathParam};
 use rialto_protocols::adapter::{Api, EdgeError, HubContext, Operation};
 use rialto_protocols::kit::api_doc::AnyObject;
@@ -20,78 +24,194 @@ use rialto_protocols::kit::query::Query;
 use super::agents::AgentsCatalogue;
 use super::caller::{CallerError, McpCaller};
 use super::hub::HubCatalogue;
-use super::serve::serve;
-use super::tools::ToolGroups;
+use super::serve::{CallObserver, ObservedCall, serve};
+use super::tools::{self, ToolGroups};
 use super::wire::error::{INVALID_REQUEST, RpcError};
+use super::wire::method::Method;
 use super::wire::response::Reply;
-use crate::v1::errors;
+use crate::edge::{RequestId, TraceParent};
+use crate::telemetry::{McpRequestLabels, Metrics, RequestScope};
+use crate::v1::errors::MALFORMED;
 use crate::v1::problem::Problem;
 
+/// The first segment of the paths.
+pub const PREFIX: &str = "mcp";
 const EXAMPLE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 
-/// MCP, while the hub runs.
-pub struct McpApi {
-    context: HubContext,
+/// What the operations get.
+#[derive(Clone)]
+pub struct McpState {
+    pub context: HubContext,
+    pub metrics: Metrics,
 }
 
+/// MCP, while the hub runs.
+pub struct McpApi(McpState);
+
 impl McpApi {
-    pub fn new(context: &HubContext) -> Self {
-        Self { context: context.clone() }
+    pub fn new(context: &HubContext, metrics: &Metrics) -> Self {
+        Self(McpState { context: context.clone(), metrics: metrics.clone() })
     }
+}
+
+rialto_protocols::request_members! {
+    /// Which tools are wanted.
+    ToolsQuery {
+        /// Groups of tools, such as `buy,talk`.
+        tools: Option<String>,
+    }
+}
+
+rialto_protocols::request_members! {
+    /// Which skills are tools.
+    AgentsQuery {
+        /// The highest price of a skill that is a tool.
+        max_price: Option<String>,
+        /// What the tools must be: 16 hex digits, as `rialto connect` writes them.
+        pin: Option<String>,
+    }
+}
+
+/// The operations. What they write is counted where it is known: a message may ask for anything.
+pub fn operations() -> Vec<Operation<McpState>> {
+    let accepted = ResponseInfo {
+        status: 202,
+        content_type: "",
+        schema: None,
+        description: "The notification was taken",
+    };
+    let endpoint = |operation: Operation<McpState>| {
+        operation
+            .reads_too()
+            .request::<AnyObject>(EXAMPLE)
+            .responds::<AnyObject>(200, "The result, or an error")
+            .streams::<AnyObject>("Progress, and then the result")
+            .response(accepted)
+            .error(406)
+    };
+    vec![
+        endpoint(post("/mcp", AgentOrAnonymous, call_hub))
+            .query::<ToolsQuery>()
+            .summary("Call the tools of the hub as a model"),
+        endpoint(post("/mcp/agents/{names}", AgentOrAnonymous, call_agents))
+            .query::<AgentsQuery>()
+            .summary("Call the skills of some agents as tools"),
+    ]
+}
+
+/// How the operations answer errors: the codes are those of JSON-RPC.
+pub fn errors() -> ErrorInfo {
+    let refused = [401, 403, 406, 408, 413, 415, 421, 429, 500, 503, 507];
+    let refused = refused.map(|status| (status, "-32600"));
+    let requests = ["-32700", "-32600", "-32602", "-32020", "-32021", "-32022"];
+    let requests = requests.map(|code| (400, code));
+    let unknown = [(404, "-32601"), (404, "-32600")];
+    ErrorInfo::json::<AnyObject>(requests.into_iter().chain(refused).chain(unknown))
 }
 
 impl Api for McpApi {
     fn prefix(&self) -> &str {
-        "mcp"
+        PREFIX
     }
 
     fn operations(&self) -> Vec<Operation<()>> {
-        let hub = post("/mcp", Public, call_hub)
-            .reads_too()
-            .summary("Call the tools of the hub as a model")
-            .request::<AnyObject>(EXAMPLE)
-            .responds::<AnyObject>(200, "The result, or an error")
-            .streams::<AnyObject>("Progress, and then the result")
-            .error(406);
-        let agents = post("/mcp/agents/{names}", Public, call_agents)
-            .reads_too()
-            .summary("Call the skills of some agents as tools")
-            .request::<AnyObject>(EXAMPLE)
-            .responds::<AnyObject>(200, "The result, or an error")
-            .streams::<AnyObject>("Progress, and then the result")
-            .error(404)
-            .error(406);
-        let state = || self.context.clone();
-        vec![hub.with_state(state()), agents.with_state(state())]
+        let bind = |operation: Operation<McpState>| operation.with_state(self.0.clone());
+        operations().into_iter().map(bind).collect()
     }
 
     fn error_response(&self, error: EdgeError) -> Response {
-        refusal(&Problem::from(error))
+        match error {
+            // Clients try `GET` and `DELETE` to find out whether there are sessions.
+            EdgeError::MethodNotAllowed => {
+                let mut response = Response::new(Body::empty());
+                *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+                response
+            }
+            EdgeError::WrongHost => refusal(&Problem {
+                detail: "this hub does not answer to that Host".to_owned(),
+                ..Problem::from(error)
+            }),
+            EdgeError::ForeignOrigin => {
+                refusal(&Problem::forbidden("pages of another origin may not call this"))
+            }
+            _ => refusal(&Problem::from(error)),
+        }
     }
 
     fn unreadable_path(&self) -> Option<Response> {
         Some(refusal(&Problem::not_found()))
     }
 
+    fn allows_listed_origins(&self) -> bool {
+        true
+    }
+
     /// The key is checked before the body is read.
-    fn call(&self, operation: &Arc<ServedOperation>, mut request: Request) -> ResponseFuture {
+    fn call(&self, operation: &Arc<ServedOperation>, request: Request) -> ResponseFuture {
+        let (context, operation) = (self.0.context.clone(), operation.clone());
         let (mut parts, body) = request.into_parts();
-        let credential = Credential::of(&self.context.engine, &mut parts);
-        let caller = McpCaller::authenticate(&self.context.engine, credential);
-        request = Request::from_parts(parts, body);
-        match caller {
-            Ok(caller) => {
-                request.extensions_mut().insert(caller);
-                operation.call_handler(request)
+        Box::pin(async move {
+            let credential = Credential::of(&context.engine, &mut parts);
+            match McpCaller::authenticate(&context, credential).await {
+                Ok(caller) => {
+                    parts.extensions.insert(caller);
+                    operation.call_handler(Request::from_parts(parts, body)).await
+                }
+                Err(error) => caller_refusal(error),
             }
-            Err(error) => Box::pin(async move { caller_refusal(error) }),
-        }
+        })
+    }
+}
+
+/// Counts the requests of an endpoint, and names them in the log.
+struct RequestObserver {
+    metrics: Metrics,
+    call: CallContext,
+    /// What every tool that is no tool of the hub counts as.
+    other_tool: &'static str,
+}
+
+impl CallObserver for RequestObserver {
+    fn scope(&self, trace_parent: Option<&str>) -> Option<RequestScope> {
+        // What the message says is about this call; the header may be about a whole connection.
+        let trace = trace_parent.and_then(TraceParent::parse).or(self.call.trace);
+        let id = self.call.request_id.as_ref()?.header_value();
+        Some(RequestScope::new(id, trace.map(|trace| trace.trace_id)))
+    }
+
+    fn observe(&self, call: &ObservedCall<'_>) {
+        let tool = match call.tool {
+            Some(name) => tools::known_name(name).unwrap_or(self.other_tool),
+            None => "none",
+        };
+        self.metrics.record_mcp_request(&McpRequestLabels {
+            method: Method::name(call.method),
+            era: call.era.as_str(),
+            tool,
+            outcome: call.outcome.as_str(),
+        });
+    }
+}
+
+/// What a call is known by in logs and metrics.
+struct CallContext {
+    request_id: Option<RequestId>,
+    trace: Option<TraceParent>,
+}
+
+impl<S: Sync> FromRequestParts<S> for CallContext {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let request_id = parts.extensions.get::<RequestId>().cloned();
+        Ok(Self { request_id, trace: parts.extensions.get::<TraceParent>().copied() })
     }
 }
 
 async fn call_hub(
-    State(context): State<HubContext>,
+    State(McpState { context, metrics }): State<McpState>,
     Extension(caller): Extension<McpCaller>,
+    call: CallContext,
     RawQuery(raw): RawQuery,
     headers: HeaderMap,
     BodyBytes(body): BodyBytes,
@@ -107,12 +227,14 @@ async fn call_hub(
         Err(why) => return bad_query(&why),
     };
     let catalogue = Arc::new(HubCatalogue { context, caller, groups });
-    serve(catalogue, &headers, &body, Arc::new(|_| ())).await
+    let observer = RequestObserver { metrics, call, other_tool: "unknown" };
+    serve(catalogue, &headers, &body, Arc::new(observer)).await
 }
 
 async fn call_agents(
-    State(context): State<HubContext>,
+    State(McpState { context, metrics }): State<McpState>,
     Extension(caller): Extension<McpCaller>,
+    call: CallContext,
     PathParam(names): PathParam,
     RawQuery(raw): RawQuery,
     headers: HeaderMap,
@@ -123,8 +245,11 @@ async fn call_agents(
         Err(bad) => return bad_query(&bad.message),
     };
     match AgentsCatalogue::open(context, caller, &names, &query) {
-        Ok(catalogue) => serve(Arc::new(catalogue), &headers, &body, Arc::new(|_| ())).await,
-        Err(problem) if *problem.kind == errors::MALFORMED => bad_query(&problem.detail),
+        Ok(catalogue) => {
+            let observer = RequestObserver { metrics, call, other_tool: "skill" };
+            serve(Arc::new(catalogue), &headers, &body, Arc::new(observer)).await
+        }
+        Err(problem) if *problem.kind == MALFORMED => bad_query(&problem.detail),
         Err(problem) => refusal(&problem),
     }
 }
@@ -161,7 +286,8 @@ fn caller_refusal(error: CallerError) -> Response {
                 .to_owned(),
             ..Problem::unauthorized()
         },
-        CallerError::Suspended => rialto_core::refusal::Refusal::Suspended.into(),
+        CallerError::Suspended => Refusal::Suspended.into(),
         CallerError::OperatorKey => Problem::forbidden("an operator key cannot act for an agent"),
+        CallerError::NoGuest(problem) => *problem,
     })
 }

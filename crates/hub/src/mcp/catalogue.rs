@@ -11,6 +11,9 @@ use super::wire::version::Era;
 /// A result being computed.
 pub type ResultFuture = Pin<Box<dyn Future<Output = Result<ResultObject, RpcError>> + Send>>;
 
+/// A change being waited for.
+pub type ChangeFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
 /// The server as it names itself.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerInfo {
@@ -32,4 +35,10 @@ pub trait Catalogue: Send + Sync + 'static {
     /// Answers a request, but for `initialize`, `ping` and `server/discover`. The future is dropped
     /// when the caller hangs up.
     fn call(self: Arc<Self>, request: ClientRequest) -> ResultFuture;
+}
+
+/// Notices when the list of tools of an endpoint changes.
+pub trait ToolChanges: Send + Sync {
+    /// Waits until the tools are others than at the last call. Can be dropped and called again.
+    fn changed(&mut self) -> ChangeFuture<'_>;
 }

@@ -2,14 +2,16 @@
 //!
 //! A caller acts as the agent of its key. `wire` is how messages travel, `catalogue` what an endpoint
 //! has to offer to the wire layer, `serve` what joins the two; `hub` is the catalogue at `/mcp`,
-//! `tools` are its tools, and `agents` is the catalogue at `/mcp/agents/{names}`.
+//! `tools` are its tools, `agents` is the catalogue at `/mcp/agents/{names}`, and `subscriptions` are
+//! streams of what changes.
 
 mod agents;
-mod api;
+pub mod api;
 mod caller;
-mod catalogue;
+pub mod catalogue;
 mod hub;
-mod serve;
+pub mod serve;
+mod subscriptions;
 pub mod tools;
 pub mod wire;
 

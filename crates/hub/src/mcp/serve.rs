@@ -1,15 +1,18 @@
 //! Serves a catalogue: reads a message, calls what it asks for, and answers in its era.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
+use rialto_engine::key_use;
 use rialto_protocols::kit::ijson;
 use rialto_protocols::kit::object::ObjectWriter;
 
-use super::catalogue::{Catalogue, ServerInfo};
+use super::catalogue::{Catalogue, ResultFuture, ServerInfo};
 use super::wire::error::{INVALID_REQUEST, RpcError};
 use super::wire::message::{ClientRequest, Message};
 use super::wire::method::Method;
@@ -17,6 +20,7 @@ use super::wire::progress::Outgoing;
 use super::wire::response::{AcceptedForms, Reply, ReplyFuture, respond};
 use super::wire::result::{CacheHint, ResultObject, as_text, json_array, json_string};
 use super::wire::version::{self, Era};
+use crate::telemetry::RequestScope;
 
 /// How often a stream that waits for a response shows that it is alive.
 const COMMENT_EVERY: Duration = Duration::from_secs(10);
@@ -31,16 +35,44 @@ pub enum CallOutcome {
     ToolError,
     /// The request was wrong.
     ProtocolError,
+    /// The caller hung up before there was a response.
+    HungUp,
 }
 
-/// Is told what became of each request that could be read.
-pub type CallObserver = Arc<dyn Fn(&ObservedCall<'_>) + Send + Sync>;
+impl CallOutcome {
+    /// Its name in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::ToolError => "tool_error",
+            Self::ProtocolError => "protocol_error",
+            Self::HungUp => "hung_up",
+        }
+    }
+}
+
+/// What surrounds the calls of an endpoint.
+pub trait CallObserver: Send + Sync + 'static {
+    /// The scope of what a call logs. `trace_parent` is what the request says of its trace.
+    fn scope(&self, _trace_parent: Option<&str>) -> Option<RequestScope> {
+        None
+    }
+
+    /// Is told what became of each request that could be read.
+    fn observe(&self, _: &ObservedCall<'_>) {}
+}
+
+/// Observes nothing.
+pub struct Unobserved;
+
+impl CallObserver for Unobserved {}
 
 /// A request, and what became of it.
 pub struct ObservedCall<'a> {
     pub method: Method,
     pub era: Era,
-    pub params: &'a str,
+    /// The name of the tool, if it called one.
+    pub tool: Option<&'a str>,
     pub outcome: CallOutcome,
 }
 
@@ -49,7 +81,7 @@ pub async fn serve(
     catalogue: Arc<impl Catalogue>,
     headers: &HeaderMap,
     body: &[u8],
-    observer: CallObserver,
+    observer: Arc<dyn CallObserver>,
 ) -> Response {
     let accepted = AcceptedForms::of(headers);
     if !accepted.json && !accepted.stream {
@@ -81,28 +113,59 @@ fn not_acceptable(text: &str) -> Response {
     Reply { status: StatusCode::NOT_ACCEPTABLE, message: error.write(None) }.into_json_response()
 }
 
+/// Observes a request once, also if its reply is dropped half-way.
+struct Observation {
+    observer: Arc<dyn CallObserver>,
+    method: Method,
+    era: Era,
+    tool: Option<String>,
+    outcome: CallOutcome,
+}
+
+impl Observation {
+    fn begin(observer: Arc<dyn CallObserver>, request: &ClientRequest) -> Self {
+        let params = ijson::read(request.params.as_bytes()).ok();
+        let params = params.filter(|_| request.method == Method::CallTool);
+        let tool = params.and_then(|params| as_text(params.get("name")).map(str::to_owned));
+        let (method, era, outcome) = (request.method, request.era, CallOutcome::HungUp);
+        Self { observer, method, era, tool, outcome }
+    }
+}
+
+impl Drop for Observation {
+    fn drop(&mut self) {
+        let Self { method, era, outcome, .. } = *self;
+        let tool = self.tool.as_deref();
+        self.observer.observe(&ObservedCall { method, era, tool, outcome });
+    }
+}
+
 /// The reply to a request.
 fn reply(
     catalogue: Arc<impl Catalogue>,
     request: ClientRequest,
-    observer: CallObserver,
+    observer: Arc<dyn CallObserver>,
 ) -> ReplyFuture {
+    let observation = Observation::begin(observer.clone(), &request);
+    let scope = observer.scope(request.trace_parent.as_deref());
+    // A stream goes on after the edge has answered, and so do the limits of the key.
+    let key = key_use::current();
     Box::pin(async move {
+        // Moved here whole, so that it is dropped with the reply.
+        let mut observation = observation;
         let (id, era, method) = (request.id.clone(), request.era, request.method);
-        let params = request.params.clone();
         let server = catalogue.server();
         let result = match method {
-            Method::Initialize => Ok(initialize(&*catalogue, &params)),
+            Method::Initialize => Ok(initialize(&*catalogue, &request.params)),
             Method::Ping => Ok(ResultObject::default()),
             Method::Discover => Ok(discover(&*catalogue)),
-            _ => catalogue.call(request).await,
+            _ => key_use::scope(key, within(scope, catalogue.call(request))).await,
         };
-        let outcome = match &result {
+        observation.outcome = match &result {
             Ok(result) if result.is_error() => CallOutcome::ToolError,
             Ok(_) => CallOutcome::Ok,
             Err(_) => CallOutcome::ProtocolError,
         };
-        observer(&ObservedCall { method, era, params: &params, outcome });
         match result {
             Ok(result) => Reply {
                 status: StatusCode::OK,
@@ -111,6 +174,13 @@ fn reply(
             Err(error) => Reply { status: error.status(era), message: error.write(Some(&id)) },
         }
     })
+}
+
+/// Runs a call in the scope of its request. A stream goes on after the edge has answered.
+async fn within(scope: Option<RequestScope>, call: ResultFuture) -> Result<ResultObject, RpcError> {
+    let Some(mut scope) = scope else { return call.await };
+    let mut call = pin!(call);
+    poll_fn(|context| scope.during(|| call.as_mut().poll(context))).await
 }
 
 fn name_and_version(server: ServerInfo) -> String {

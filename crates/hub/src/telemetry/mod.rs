@@ -14,7 +14,7 @@ pub use engine_collector::EngineCollector;
 pub use logs::{FILTER_VARIABLE, LogFilterError, set_log_level, start_logging};
 #[cfg(test)]
 pub(crate) use logs::{LogCapture, keep_callsites_enabled};
-pub use metrics::{CONTENT_TYPE, Metrics, ScrapedValue};
+pub use metrics::{CONTENT_TYPE, McpRequestLabels, Metrics, ScrapedValue};
 pub use process::ProcessCollector;
 pub use request::{CompletedRequest, MethodLabel, RouteSeries};
 pub use request_scope::RequestScope;

@@ -23,6 +23,7 @@ const fn problem_kind(status: u16, code: &'static str, title: &'static str) -> P
 pub static MALFORMED: ProblemKind = problem_kind(400, "malformed", "Malformed request");
 pub static UNAUTHORIZED: ProblemKind = problem_kind(401, "unauthorized", "A valid key is required");
 static TOO_FEW_CREDITS: ProblemKind = problem_kind(402, "too_few_credits", "Not enough credits");
+static OVER_LIMIT: ProblemKind = problem_kind(402, "over_limit", "Over a limit of the key");
 static BUDGET_TOO_LOW: ProblemKind =
     problem_kind(402, "budget_too_low", "The budget is below the price");
 pub static FORBIDDEN: ProblemKind = problem_kind(403, "forbidden", "Not allowed with this key");
@@ -67,10 +68,11 @@ static TOO_MANY_KEPT: ProblemKind =
 static STORE_FULL: ProblemKind = problem_kind(507, "store_full", "The hub's disk is full");
 
 /// All kinds.
-pub static ALL: [&ProblemKind; 31] = [
+pub static ALL: [&ProblemKind; 32] = [
     &MALFORMED,
     &UNAUTHORIZED,
     &TOO_FEW_CREDITS,
+    &OVER_LIMIT,
     &BUDGET_TOO_LOW,
     &FORBIDDEN,
     &SUSPENDED,
@@ -133,11 +135,15 @@ impl From<Refusal> for Problem {
             }
             Refusal::NoSuchAgent | Refusal::NoSuchOwner { .. } | Refusal::NoSuchOffer => &NOT_FOUND,
             Refusal::OfferAmbiguous => return Self::invalid_field("/offer", refusal.to_string()),
-            Refusal::IdentityMismatch | Refusal::GuestCannotPay | Refusal::Blocked => &FORBIDDEN,
+            Refusal::IdentityMismatch
+            | Refusal::GuestCannotPay
+            | Refusal::Blocked
+            | Refusal::LimitedKey => &FORBIDDEN,
             Refusal::Suspended => &SUSPENDED,
             Refusal::IdTaken | Refusal::NameConfusable => &ID_TAKEN,
             Refusal::OwnerTaken => &OWNER_TAKEN,
             Refusal::TooFewCredits => &TOO_FEW_CREDITS,
+            Refusal::OverLimit { .. } => &OVER_LIMIT,
             Refusal::BudgetTooLow { .. } => &BUDGET_TOO_LOW,
             Refusal::Offline
             | Refusal::AtCapacity
@@ -169,6 +175,7 @@ impl From<Refusal> for Problem {
             | Refusal::UnsupportedCurrency
             | Refusal::BridgeLoop { .. }
             | Refusal::TooManyAgents { .. }
+            | Refusal::TooManyKeys { .. }
             | Refusal::Overflow => &REFUSED,
         };
         let problem = Self::new(kind, refusal.to_string());

@@ -49,7 +49,7 @@ pub struct Asked<'a> {
 fn reason_and_code(refusal: &Refusal) -> (Reason, Option<&'static str>) {
     match refusal {
         Refusal::NotAuthenticated => (Reason::Unauthenticated, None),
-        Refusal::IdentityMismatch | Refusal::Suspended | Refusal::Blocked => {
+        Refusal::IdentityMismatch | Refusal::Suspended | Refusal::Blocked | Refusal::LimitedKey => {
             (Reason::Forbidden, None)
         }
         Refusal::NotFound => (Reason::TaskNotFound, None),
@@ -72,7 +72,9 @@ fn reason_and_code(refusal: &Refusal) -> (Reason, Option<&'static str>) {
             (Reason::InvalidParams, Some("NO_SUCH_SKILL"))
         }
         Refusal::BudgetTooLow { .. } => (Reason::InvalidParams, Some("BUDGET_TOO_LOW")),
-        Refusal::TooFewCredits => (Reason::InvalidParams, Some("TOO_FEW_CREDITS")),
+        Refusal::TooFewCredits | Refusal::OverLimit { .. } => {
+            (Reason::InvalidParams, Some("TOO_FEW_CREDITS"))
+        }
         Refusal::GuestCannotPay => (Reason::InvalidParams, Some("GUEST_CANNOT_PAY")),
         Refusal::InputRejected { .. } => (Reason::InvalidParams, Some("INPUT_MISFIT")),
         Refusal::DeadlineTooSoon => (Reason::InvalidParams, Some("DEADLINE_TOO_SOON")),
@@ -94,6 +96,7 @@ fn reason_and_code(refusal: &Refusal) -> (Reason, Option<&'static str>) {
         | Refusal::AlreadySettled { .. }
         | Refusal::TooManyBlocked { .. }
         | Refusal::TooManyAgents { .. }
+        | Refusal::TooManyKeys { .. }
         | Refusal::Overflow
         | Refusal::TooManyReports { .. } => (Reason::InvalidParams, None),
     }
@@ -295,6 +298,13 @@ mod tests {
             (AnsweredElsewhere, "UNSUPPORTED_OPERATION", 400, ""),
             (BudgetTooLow { price }, "INVALID_PARAMS", 400, "BUDGET_TOO_LOW"),
             (TooFewCredits, "INVALID_PARAMS", 400, "TOO_FEW_CREDITS"),
+            (
+                OverLimit { limit: SpendingLimit::PerJob(price), left: None, by_default: false },
+                "INVALID_PARAMS",
+                400,
+                "TOO_FEW_CREDITS",
+            ),
+            (LimitedKey, "FORBIDDEN", 403, ""),
             (GuestCannotPay, "INVALID_PARAMS", 400, "GUEST_CANNOT_PAY"),
             (InputRejected { reason: text() }, "INVALID_PARAMS", 400, "INPUT_MISFIT"),
             (DeadlineTooSoon, "INVALID_PARAMS", 400, "DEADLINE_TOO_SOON"),
@@ -329,6 +339,7 @@ mod tests {
             AlreadySettled { by: text() },
             TooManyBlocked { max },
             TooManyAgents { max },
+            TooManyKeys { max },
             Overflow,
             TooManyReports { max: 9 },
         ];

@@ -8,8 +8,9 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::response::Response;
 use rialto_core::agent::key::{Holder, KeyHash};
+use rialto_core::agent::key_limits::KeyUse;
 use rialto_core::command::Actor;
-use rialto_core::id::AgentId;
+use rialto_core::id::{AgentId, KeyId};
 use rialto_core::idempotency::Principal;
 use rialto_engine::keys::{Key, KeyPrefix, hashes_equal, parse_bearer};
 use rialto_engine::{Engine, Idempotency};
@@ -43,6 +44,8 @@ pub enum KeyRejection {
 /// The key of a caller.
 #[derive(Clone, Copy, Debug)]
 pub struct CallerKey {
+    /// The hub's id of the key, if it is known.
+    pub id: Option<KeyId>,
     pub hash: KeyHash,
     pub prefix: KeyPrefix,
 }
@@ -68,24 +71,39 @@ impl Credential {
             return Self { caller: Ok(Caller::Anonymous), key: None };
         }
         let PresentedKey(key) = PresentedKey::of(headers);
-        let Some(key) = key.map(|key| CallerKey { hash: key.hash(), prefix: key.prefix() }) else {
+        let Some(key) = key else {
             return Self { caller: Err(KeyRejection::Unknown), key: None };
         };
-        let now = engine.now();
-        let caller = engine.with_world(|world| {
+        let (hash, prefix, now) = (key.hash(), key.prefix(), engine.now());
+        let (caller, id) = engine.with_world(|world| {
             let stored = world
-                .key(&key.hash)
-                .filter(|stored| hashes_equal(&stored.hash, &key.hash) && stored.is_valid(now));
-            match stored.ok_or(KeyRejection::Unknown)?.holder {
+                .key(&hash)
+                .filter(|stored| hashes_equal(&stored.hash, &hash) && stored.is_valid(now));
+            let Some(stored) = stored else { return (Err(KeyRejection::Unknown), None) };
+            let caller = match stored.holder {
                 Holder::Operator => Ok(Caller::Operator),
                 Holder::Agent(id) => match world.agent(id) {
                     Some(agent) if world.is_agent_suspended(agent) => Err(KeyRejection::Suspended),
                     Some(agent) if agent.active => Ok(Caller::Agent(id)),
                     _ => Ok(Caller::FormerAgent(id)),
                 },
-            }
+            };
+            (caller, Some(stored.id))
         });
-        Self { caller, key: Some(key) }
+        if let (Ok(Caller::Agent(agent)), Some(id)) = (caller, id) {
+            engine.record_key_use(agent, id);
+        }
+        Self { caller, key: Some(CallerKey { id, hash, prefix }) }
+    }
+
+    /// The key of an agent, whose limits bind what the request spends.
+    pub fn key_use(&self) -> Option<KeyUse> {
+        match (self.caller, self.key?.id) {
+            (Ok(Caller::Agent(agent) | Caller::FormerAgent(agent)), Some(key)) => {
+                Some(KeyUse { agent, key, by_default: false })
+            }
+            _ => None,
+        }
     }
 }
 

@@ -47,6 +47,7 @@ pub fn from_refusal(refusal: &Refusal) -> Failure {
         | Refusal::Suspended
         | Refusal::IdentityMismatch
         | Refusal::Blocked
+        | Refusal::LimitedKey
         | Refusal::OfferNotRead => Code::Unauthorized,
         Refusal::NoSuchAgent
         | Refusal::NoSuchSkill
@@ -54,6 +55,7 @@ pub fn from_refusal(refusal: &Refusal) -> Failure {
         | Refusal::NoSuchOwner { .. } => Code::NotFound,
         Refusal::BudgetTooLow { .. }
         | Refusal::TooFewCredits
+        | Refusal::OverLimit { .. }
         | Refusal::GuestCannotPay
         | Refusal::UnsupportedCurrency
         | Refusal::Overflow => Code::PaymentRequired,
@@ -90,7 +92,8 @@ pub fn from_refusal(refusal: &Refusal) -> Failure {
         | Refusal::AlreadySettled { .. }
         | Refusal::TooManyBlocked { .. }
         | Refusal::BridgeLoop { .. }
-        | Refusal::TooManyAgents { .. } => Code::BadRequest,
+        | Refusal::TooManyAgents { .. }
+        | Refusal::TooManyKeys { .. } => Code::BadRequest,
     };
     let mut failure = Failure::new(code, text(refusal));
     if let Refusal::MemoryFull { .. } = refusal {

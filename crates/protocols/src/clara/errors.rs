@@ -28,7 +28,7 @@ pub fn from_refusal(
             | Refusal::NameConfusable
             | Refusal::IdentityMismatch,
         ) => Some(OrderError::NotOwner { address, agent: agent_id.clone() }),
-        (OrderReply::Task, Refusal::TooFewCredits) => {
+        (OrderReply::Task, Refusal::TooFewCredits | Refusal::OverLimit { .. }) => {
             Some(OrderError::InsufficientFunds { funds: sender_funds(step, &address), address })
         }
         (

@@ -52,7 +52,9 @@ pub fn from_refusal(refusal: &Refusal) -> Failure {
         Refusal::NotFound => return Failure::not_found("collaboration"),
         Refusal::NoSuchAgent => return Failure::not_found("agent"),
         Refusal::NotAuthenticated => Code::Unauthorized,
-        Refusal::IdentityMismatch | Refusal::Blocked | Refusal::Suspended => Code::Forbidden,
+        Refusal::IdentityMismatch | Refusal::Blocked | Refusal::Suspended | Refusal::LimitedKey => {
+            Code::Forbidden
+        }
         Refusal::NoSuchOwner { .. } | Refusal::NoSuchSkill | Refusal::SkillNotOffered => {
             Code::NotFound
         }
@@ -75,6 +77,7 @@ pub fn from_refusal(refusal: &Refusal) -> Failure {
         | Refusal::JobNotPaid { .. }
         | Refusal::PaymentMismatch { .. }
         | Refusal::TooManyAgents { .. }
+        | Refusal::TooManyKeys { .. }
         | Refusal::AgentBroken => Code::Conflict,
         Refusal::SameIdOtherContent => Code::IdempotencyConflict,
         Refusal::MemoryFull { .. } | Refusal::TooManySavedAnswers => Code::Unavailable,
@@ -85,6 +88,7 @@ pub fn from_refusal(refusal: &Refusal) -> Failure {
         | Refusal::Offline => Code::RateLimited,
         Refusal::BudgetTooLow { .. }
         | Refusal::TooFewCredits
+        | Refusal::OverLimit { .. }
         | Refusal::GuestCannotPay
         | Refusal::InputRejected { .. }
         | Refusal::DeadlineTooSoon
@@ -179,6 +183,7 @@ pub fn rejection(refusal: &Refusal, asked: RejectionContext<'_>) -> Result<Rejec
         Refusal::TooFewCredits | Refusal::GuestCannotPay => {
             Ok(Rejection::insufficient_credits(LATER_SECONDS))
         }
+        Refusal::OverLimit { .. } => Ok(Rejection::new(PolicyViolation, refusal.to_string())),
         Refusal::Blocked => no(PolicyViolation, "Agent accepts no requests from this requester"),
         Refusal::BridgeLoop { .. } => no(PolicyViolation, "An agent cannot send itself a request"),
         other => Err(from_refusal(other)),

@@ -180,6 +180,9 @@ pub fn from_refusal(refusal: &Refusal, context: RequestKind) -> Failure {
         Refusal::NoSuchSkill | Refusal::SkillNotOffered => (422, SKILL_MISMATCH),
         Refusal::BudgetTooLow { .. } => (402, BUDGET_INSUFFICIENT),
         Refusal::TooFewCredits | Refusal::Overflow => (402, TRANSFER_FAILED),
+        Refusal::OverLimit { .. } => (402, TRANSFER_FAILED),
+        Refusal::LimitedKey => (403, "FORBIDDEN"),
+        Refusal::TooManyKeys { .. } => (409, "CONFLICT"),
         Refusal::Offline | Refusal::AtCapacity | Refusal::AtRateLimit | Refusal::AgentBroken => {
             (503, AGENT_OFFLINE)
         }

@@ -139,7 +139,7 @@ pub fn from_refusal(refusal: &Refusal) -> Failure {
         Refusal::NotAuthenticated => return unauthorized(),
         Refusal::NoSuchAgent => return agent_not_found(),
         Refusal::IdentityMismatch => Code::SenderMismatch,
-        Refusal::GuestCannotPay | Refusal::Suspended => Code::Forbidden,
+        Refusal::GuestCannotPay | Refusal::Suspended | Refusal::LimitedKey => Code::Forbidden,
         Refusal::Blocked => Code::Blocked,
         Refusal::IdTaken | Refusal::OwnerTaken | Refusal::NameConfusable => Code::AgentIdTaken,
         Refusal::NotFound | Refusal::NoSuchOwner { .. } => Code::NotFound,
@@ -155,6 +155,8 @@ pub fn from_refusal(refusal: &Refusal) -> Failure {
         | Refusal::SkillNotOffered
         | Refusal::BudgetTooLow { .. }
         | Refusal::TooFewCredits
+        | Refusal::OverLimit { .. }
+        | Refusal::TooManyKeys { .. }
         | Refusal::Offline
         | Refusal::AtCapacity
         | Refusal::AtRateLimit

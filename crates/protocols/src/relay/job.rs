@@ -207,6 +207,7 @@ fn is_the_agents(refusal: &Refusal) -> bool {
             | SkillNotOffered
             | BudgetTooLow { .. }
             | TooFewCredits
+            | OverLimit { .. }
             | Offline
             | AtCapacity
             | AtRateLimit

@@ -293,6 +293,7 @@ pub fn dispatcher(
         operations: OperationTable::new(&apis, 16 << 20, Box::new(unrecognized))
             .expect("the operations can be told apart"),
         principals: Box::new(find_principal),
+        key_uses: Box::new(|_| None),
         hosts: HostPolicy::new(&config.http, address),
         limits: Arc::new(RateLimits::new(&config.limits)),
         request_ids: Arc::new(move || format!("made-{}", made.fetch_add(1, Ordering::Relaxed))),

@@ -17,25 +17,24 @@ mod tests;
 mod tool_name;
 mod watch;
 
-pub use watch::ToolsWatch;
-
 use std::sync::Arc;
 
 use rialto_core::id::AgentId;
 use rialto_core::job::Job;
 use rialto_engine::Engine;
 use rialto_protocols::adapter::HubContext;
-use rialto_protocols::kit::ijson;
 use rialto_protocols::kit::query::Query;
 
 use definition::Definition;
 use door::Door;
 use offered_skill::{GET_JOB, OfferedSkill};
 use schema::OutputForm;
+use watch::ToolsWatch;
 
 use super::caller::McpCaller;
 use super::catalogue::{Catalogue, ResultFuture, ServerInfo};
-use super::hub::HubCatalogue;
+use super::hub::{HubCatalogue, read_params, refuse_cursor};
+use super::subscriptions::Listener;
 use super::tools::stranger_text::cut;
 use super::tools::{self, ToolError, ToolGroups};
 use super::wire::error::RpcError;
@@ -79,9 +78,16 @@ impl AgentsCatalogue {
         Ok(Self { hub, agents, door })
     }
 
-    /// Watches the list of tools for changes.
-    pub async fn watch_tools(self: Arc<Self>) -> ToolsWatch {
-        ToolsWatch::start(self).await
+    /// Listens to what changes, also to the list of tools.
+    async fn listen(self: Arc<Self>, request: ClientRequest) -> Result<ResultObject, RpcError> {
+        let listener = Listener {
+            context: self.hub.context.clone(),
+            caller: self.hub.caller,
+            catalogue: self.clone(),
+            has_resources: true,
+            tools: Some(Box::new(ToolsWatch::start(self.clone()).await)),
+        };
+        listener.listen(request).await
     }
 
     fn engine(&self) -> &Engine {
@@ -131,8 +137,7 @@ impl AgentsCatalogue {
 
     async fn call_tool(self: Arc<Self>, request: ClientRequest) -> Result<ResultObject, RpcError> {
         let params = request.params.clone();
-        let params = ijson::read(params.as_bytes())
-            .map_err(|bad| RpcError::invalid_params(format!("Invalid params: {bad}")))?;
+        let params = read_params(&params)?;
         let name = as_text(params.get("name"))
             .ok_or_else(|| RpcError::invalid_params("Invalid params: name must be a string"))?;
         if name == GET_JOB {
@@ -142,6 +147,9 @@ impl AgentsCatalogue {
         let unknown =
             || RpcError::invalid_params(format!("Unknown tool: {}", cut(name, NAME_SHOWN)));
         let offered = offered.ok_or_else(unknown)?;
+        if let Err(problem) = self.hub.caller.count_write(&self.hub.context) {
+            return Ok(ToolError::from(problem).into_result());
+        }
         let called = match self.check_pin().await {
             Ok(()) => call::call(&self, offered, params.get("arguments"), request).await,
             Err(error) => Err(error),
@@ -160,19 +168,31 @@ impl Catalogue for AgentsCatalogue {
     }
 
     fn capabilities(&self, era: Era) -> String {
-        self.hub.capabilities(era)
+        let capabilities = self.hub.capabilities(era);
+        match era {
+            Era::Old => capabilities,
+            Era::New => capabilities.replacen(
+                r#""tools":{"listChanged":false}"#,
+                r#""tools":{"listChanged":true}"#,
+                1,
+            ),
+        }
     }
 
     fn call(self: Arc<Self>, request: ClientRequest) -> ResultFuture {
         Box::pin(async move {
             match request.method {
-                Method::ListTools => Ok(self.list_tools().await),
+                Method::ListTools => {
+                    refuse_cursor(&request)?;
+                    Ok(self.list_tools().await)
+                }
                 Method::CallTool => self.call_tool(request).await,
                 Method::GetTask | Method::UpdateTask | Method::CancelTask => {
                     let context = &self.hub.context;
                     let result_of = |job: &Job| self.result_of(job);
                     tools::tasks::answer(context, self.hub.caller, &request, result_of).await
                 }
+                Method::Listen => self.listen(request).await,
                 _ => self.hub.clone().call(request).await,
             }
         })

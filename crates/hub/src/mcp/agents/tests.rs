@@ -32,7 +32,7 @@ async fn caller(hub: &Hub, agent: &Agent) -> McpCaller {
     let request = Hub::request(http::Method::POST, "/mcp", &agent.key, "");
     let (mut parts, _) = request.into_parts();
     let credential = Credential::of(&hub.engine, &mut parts);
-    McpCaller::authenticate(&hub.engine, credential).expect("a caller")
+    McpCaller::authenticate(&hub.context, credential).await.expect("a caller")
 }
 
 /// The result of a request of the old era.

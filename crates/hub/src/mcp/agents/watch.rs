@@ -6,6 +6,7 @@ use std::time::Duration;
 use rialto_core::agent::Agent;
 
 use super::{AgentsCatalogue, pin};
+use crate::mcp::catalogue::{ChangeFuture, ToolChanges};
 
 /// How often the agents are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -28,7 +29,7 @@ impl ToolsWatch {
     }
 
     /// Waits until the tools are others than at the last call. Can be dropped and called again.
-    pub async fn changed(&mut self) {
+    async fn changed(&mut self) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let rows = rows(&self.catalogue);
@@ -42,6 +43,12 @@ impl ToolsWatch {
                 return;
             }
         }
+    }
+}
+
+impl ToolChanges for ToolsWatch {
+    fn changed(&mut self) -> ChangeFuture<'_> {
+        Box::pin(Self::changed(self))
     }
 }
 

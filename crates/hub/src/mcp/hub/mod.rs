@@ -1,14 +1,19 @@
-//! The catalogue at `/mcp`: the hub's tools.
+//! The catalogue at `/mcp`: the hub's tools, resources and prompts.
+
+mod completion;
+mod prompts;
+pub mod resources;
 
 use std::sync::Arc;
 
 use rialto_core::job::Job;
 use rialto_protocols::adapter::HubContext;
-use rialto_protocols::kit::ijson;
+use rialto_protocols::kit::ijson::{self, Json};
 
 use super::caller::McpCaller;
 use super::catalogue::{Catalogue, ResultFuture, ServerInfo};
-use super::tools::{self, INSTRUCTIONS, ToolCall, ToolGroups};
+use super::subscriptions::Listener;
+use super::tools::{self, INSTRUCTIONS, ToolCall, ToolError, ToolGroups};
 use super::wire::error::RpcError;
 use super::wire::message::ClientRequest;
 use super::wire::method::Method;
@@ -17,7 +22,17 @@ use super::wire::version::Era;
 
 /// The server as it names itself.
 const SERVER: ServerInfo =
-    ServerInfo { name: "rialto", title: "Rialto", version: env!("CARGO_PKG_VERSION") };
+    ServerInfo { name: "rialto", title: "Rialto hub", version: env!("CARGO_PKG_VERSION") };
+
+const OLD_CAPABILITIES: &str = concat!(
+    r#"{"tools":{"listChanged":false},"resources":{},"prompts":{"listChanged":false},"#,
+    r#""completions":{}}"#
+);
+const CAPABILITIES: &str = concat!(
+    r#"{"tools":{"listChanged":false},"resources":{"subscribe":true},"#,
+    r#""prompts":{"listChanged":false},"completions":{},"#,
+    r#""extensions":{"io.modelcontextprotocol/tasks":{}}}"#
+);
 
 /// What one caller gets at `/mcp`.
 pub struct HubCatalogue {
@@ -35,17 +50,34 @@ impl Catalogue for HubCatalogue {
         &INSTRUCTIONS
     }
 
-    fn capabilities(&self, _: Era) -> String {
-        r#"{"tools":{}}"#.to_owned()
+    fn capabilities(&self, era: Era) -> String {
+        match era {
+            Era::Old => OLD_CAPABILITIES.to_owned(),
+            Era::New => CAPABILITIES.to_owned(),
+        }
     }
 
     fn call(self: Arc<Self>, request: ClientRequest) -> ResultFuture {
         Box::pin(async move {
             match request.method {
-                Method::ListTools => Ok(ResultObject::default()
-                    .raw("tools", tools::list(&self.groups))
-                    .cached(CacheHint::CATALOGUE)),
+                Method::ListTools => {
+                    refuse_cursor(&request)?;
+                    Ok(ResultObject::default()
+                        .raw("tools", tools::list(&self.groups))
+                        .cached(CacheHint::CATALOGUE))
+                }
                 Method::CallTool => self.call_tool(request).await,
+                Method::ListResources => refuse_cursor(&request).map(|()| resources::list()),
+                Method::ListResourceTemplates => {
+                    refuse_cursor(&request).map(|()| resources::list_templates())
+                }
+                Method::ReadResource => resources::read(&self, request).await,
+                Method::ListPrompts => refuse_cursor(&request).map(|()| prompts::list()),
+                Method::GetPrompt => prompts::get(&read_params(&request.params)?),
+                Method::Complete => {
+                    completion::complete(&self.context.engine, &read_params(&request.params)?)
+                }
+                Method::Listen => self.listener().listen(request).await,
                 Method::GetTask | Method::UpdateTask | Method::CancelTask => {
                     let result_of = |job: &Job| tools::tasks::result_of_hire(&self.context, job);
                     tools::tasks::answer(&self.context, self.caller, &request, result_of).await
@@ -56,27 +88,59 @@ impl Catalogue for HubCatalogue {
     }
 }
 
+/// The parameters of a request as JSON.
+pub fn read_params(params: &str) -> Result<Json<'_>, RpcError> {
+    ijson::read(params.as_bytes())
+        .map_err(|bad| RpcError::invalid_params(format!("Invalid params: {bad}")))
+}
+
+/// Every list has one page, so no cursor was ever given out.
+pub fn refuse_cursor(request: &ClientRequest) -> Result<(), RpcError> {
+    match read_params(&request.params)?.get("cursor") {
+        None => Ok(()),
+        Some(_) => Err(RpcError::invalid_params("Invalid params: cursor is not one of this list")),
+    }
+}
+
 impl HubCatalogue {
+    /// A call of a tool in this request.
+    pub fn tool_call(&self, request: ClientRequest) -> ToolCall {
+        ToolCall {
+            context: self.context.clone(),
+            caller: self.caller,
+            era: request.era,
+            client: request.client,
+            progress: request.progress,
+            params: request.params,
+        }
+    }
+
+    fn listener(self: Arc<Self>) -> Listener<Self> {
+        Listener {
+            context: self.context.clone(),
+            caller: self.caller,
+            catalogue: self,
+            has_resources: true,
+            tools: None,
+        }
+    }
+
     async fn call_tool(&self, request: ClientRequest) -> Result<ResultObject, RpcError> {
-        let params = ijson::read(request.params.as_bytes());
-        let params = params.map_err(|bad| RpcError::invalid_params(bad.to_string()))?;
+        let params = request.params.clone();
+        let params = read_params(&params)?;
         let name = as_text(params.get("name"))
             .ok_or_else(|| RpcError::invalid_params("Invalid params: name must be a string"))?;
         let unknown = || RpcError::invalid_params(format!("Unknown tool: {name}"));
         if !self.groups.has(name) {
             return Err(unknown());
         }
+        let writes = tools::is_read_only(name) == Some(false);
+        if writes && let Err(problem) = self.caller.count_write(&self.context) {
+            return Ok(ToolError::from(problem).into_result());
+        }
         let none = ijson::read(b"{}").expect("an object");
         let arguments = params.get("arguments").unwrap_or(&none);
-        let call = ToolCall {
-            context: self.context.clone(),
-            caller: self.caller,
-            era: request.era,
-            client: request.client,
-            progress: request.progress,
-            params: request.params.clone(),
-        };
-        match tools::call(name, arguments, call).await {
+        match tools::call(name, arguments, self.tool_call(request)).await {
             None => Err(unknown()),
             Some(Ok(output)) => Ok(output.into_result()),
             Some(Err(error)) => Ok(error.into_result()),

@@ -24,6 +24,13 @@ struct Tool {
     name: String,
     #[serde(rename = "inputSchema")]
     input: ArgumentSchema,
+    annotations: Annotations,
+}
+
+#[derive(Deserialize)]
+struct Annotations {
+    #[serde(rename = "readOnlyHint")]
+    read_only: bool,
 }
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
@@ -72,9 +79,14 @@ pub fn listed_tool(name: &str) -> Option<String> {
     found.map(|(_, text)| compact(text))
 }
 
-/// The names of all tools, in their order.
-pub fn tool_names() -> impl Iterator<Item = &'static str> {
-    TOOLS.iter().map(|tool| tool.name.as_str())
+/// A name of a tool, if it is one.
+pub fn known_name(name: &str) -> Option<&'static str> {
+    TOOLS.iter().map(|tool| tool.name.as_str()).find(|known| *known == name)
+}
+
+/// Whether a tool changes nothing; `None` if there is no such tool.
+pub fn is_read_only(name: &str) -> Option<bool> {
+    TOOLS.iter().find(|tool| tool.name == name).map(|tool| tool.annotations.read_only)
 }
 
 /// What a tool is called with.
@@ -153,7 +165,7 @@ mod tests {
 
     #[test]
     fn every_tool_has_an_example_that_it_accepts() {
-        for name in tool_names() {
+        for name in TOOLS.iter().map(|tool| tool.name.as_str()) {
             let example = example_of(name).expect(name);
             let json = rialto_protocols::kit::ijson::read(example.as_bytes()).expect("JSON");
             // A price that stands for the one of an offer is no amount.

@@ -19,11 +19,12 @@ pub mod waiting;
 mod whoami;
 
 pub use arguments::Arguments;
-pub use catalog::{INSTRUCTIONS, ToolGroups, list, listed_tool};
+pub use catalog::{INSTRUCTIONS, ToolGroups, is_read_only, known_name, list, listed_tool};
 pub use error::ToolError;
 pub use output::{RESULT_MAX, ToolOutput};
 
 use rialto_core::id::AgentId;
+use rialto_engine::keys::KeyPrefix;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::ijson::Json;
 use tracing::Instrument;
@@ -55,6 +56,7 @@ impl ToolCall {
     pub fn agent_caller(&self) -> Result<AgentCaller, ToolError> {
         match self.caller {
             McpCaller::Agent { id, key } => Ok(AgentCaller { id, prefix: key.prefix, once: None }),
+            McpCaller::Guest { id } => Ok(AgentCaller { id, prefix: KeyPrefix::AGENT, once: None }),
             McpCaller::Anonymous => Err(ToolError::no_key()),
         }
     }

@@ -71,6 +71,21 @@ impl RpcError {
         Self::new(code, "Resource not found").with_data(data)
     }
 
+    /// The request is for callers with the key of an agent.
+    pub fn no_key() -> Self {
+        let data = ObjectWriter::new().text("code", "no_key").raw("retryable", "false").finish();
+        let text = "no_key: this needs the key of an agent. Fix: connect with one: rialto connect \
+                    <client> --apply writes it.";
+        Self::new(INVALID_REQUEST, text).with_data(data)
+    }
+
+    /// The key was valid when the request came.
+    pub fn key_revoked() -> Self {
+        let data =
+            ObjectWriter::new().text("code", "unauthorized").raw("retryable", "false").finish();
+        Self::new(INVALID_REQUEST, "the key is not valid any more").with_data(data)
+    }
+
     /// Adds JSON text for programs.
     pub fn with_data(self, data: String) -> Self {
         Self { data: Some(data), ..self }

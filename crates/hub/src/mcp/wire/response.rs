@@ -94,7 +94,14 @@ pub async fn respond(
         tokio::select! {
             biased;
             Some(message) = messages.recv() => first = Some(message),
-            reply = &mut call => return reply.into_json_response(),
+            reply = &mut call => match messages.try_recv() {
+                Err(_) => return reply.into_json_response(),
+                // It sent something and replied without a pause.
+                Ok(message) => {
+                    first = Some(message);
+                    call = Box::pin(std::future::ready(reply));
+                }
+            },
             () = tokio::time::sleep(STREAM_AFTER) => {}
         }
     }
