@@ -121,12 +121,18 @@ async fn a_code_is_for_one_agent_receiver_and_amount_and_for_ten_minutes() {
     );
     // The new one does, also at a hub that was started again.
     let hub = hub.restart(Profile::Serve, &[("ledger.welcome_grant", "0")]).await;
+    hub.pass(Millis::seconds(602));
     let ann = Party::of(&hub, ann.agent).await;
     let arguments = json!({"to": "bob", "amount": "1", "confirm": late["confirm"]});
     assert_eq!(ann.mcp.ok("send_credits", arguments.clone()).await["moved"], true);
     let hub = hub.restart(Profile::Serve, &[("ledger.welcome_grant", "0")]).await;
+    hub.pass(Millis::seconds(602));
     let ann = Party::of(&hub, ann.agent).await;
-    assert_eq!(ann.mcp.ok("send_credits", arguments).await["moved"], false);
+    let again = ann.mcp.ok("send_credits", arguments).await;
+    assert!(
+        again["next"].as_str().is_some_and(|next| next.starts_with("That code was used already.")),
+        "{again}"
+    );
     assert_eq!(hub.balance("bob").await.0, "2.00");
     hub.stop().await;
 }
@@ -257,10 +263,41 @@ async fn a_request_state_is_for_one_call_of_one_agent_and_is_spent_once() {
     // A restart does not make it good again; neither does a question that was open before it fail.
     let open = state_of(&client, &arguments).await;
     let hub = hub.restart(Profile::Serve, &[("ledger.welcome_grant", "0")]).await;
+    hub.pass(Millis::seconds(602));
     let client = asking(&hub, &ann.agent);
     refused(&client, with(&arguments, &state)).await;
     let moved = client.result("tools/call", with(&arguments, &open)).await;
     assert_eq!(moved["structuredContent"]["moved"], true);
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_of_a_key_are_told_before_anyone_is_asked() {
+    let (hub, ann, _) = scene().await;
+    let limited = async |limits: Value| {
+        let made = hub.post("/v1/keys", Some(&ann.agent.key), &limits).await.expect(201);
+        Agent { key: made.str("/key"), ..ann.agent.clone() }
+    };
+    let none = limited(json!({"label": "none", "transfers": false})).await;
+    let small = limited(json!({"label": "small", "per_job": 1, "per_day": 1.5})).await;
+    for client in [Party::of(&hub, none.clone()).await.mcp, asking(&hub, &none)] {
+        client.fail("send_credits", json!({"to": "bob", "amount": "0.10"}), "over_limit").await;
+    }
+    let client = Party::of(&hub, small.clone()).await.mcp;
+    client.fail("send_credits", json!({"to": "bob", "amount": "1.01"}), "over_limit").await;
+    let arguments = json!({"to": "bob", "amount": "1"});
+    let codes = [
+        client.ok("send_credits", arguments.clone()).await["confirm"].take(),
+        client.ok("send_credits", arguments.clone()).await["confirm"].take(),
+    ];
+    let confirm = |code: &Value| json!({"to": "bob", "amount": "1", "confirm": code});
+    assert_eq!(client.ok("send_credits", confirm(&codes[0])).await["moved"], true);
+    let limits = client.ok("whoami", json!({})).await["limits"].take();
+    assert_eq!((&limits["per_job"], &limits["left_today"]), (&json!("1.00"), &json!("0.50")));
+    // The command that moves them checks again.
+    client.fail("send_credits", confirm(&codes[1]), "over_limit").await;
+    asking(&hub, &small).fail("send_credits", arguments, "over_limit").await;
+    assert_eq!(hub.balance("bob").await.0, "1.00");
     hub.stop().await;
 }
 

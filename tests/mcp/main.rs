@@ -18,10 +18,12 @@ mod pages;
 mod party;
 #[path = "../it/relay/kit.rs"]
 mod relay;
+mod replay;
 mod resources;
 mod servers;
 mod subscriptions;
 mod suite;
+mod suite_catalogue;
 mod tasks;
 mod transport;
 mod working;

@@ -29,7 +29,9 @@ pub mod waiting;
 mod whoami;
 
 pub use arguments::Arguments;
-pub use catalog::{INSTRUCTIONS, ToolGroups, is_read_only, known_name, list, listed_tool};
+pub use catalog::{
+    INSTRUCTIONS, ToolGroups, group_names, is_read_only, known_name, list, listed_tool,
+};
 pub use error::ToolError;
 pub use output::{RESULT_MAX, ToolOutput};
 
