@@ -3,12 +3,13 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::client::{Era, McpClient};
+use crate::client::{Era, McpClient, data_of};
 use crate::kit::{Agent, Behaviour, Reply, TestHub, Worker};
 
 /// Requests and responses of the book.
 const LISTS_AND_CALLS: &str =
     include_str!("../../crates/hub/src/mcp/fixtures/agents-as-tools.json");
+const LONG_CALLS: &str = include_str!("../../crates/hub/src/mcp/fixtures/tasks.json");
 /// The output schema of a tool of another MCP server that states none.
 const TEXTUAL: &str = concat!(
     r#"{"type":"object","properties":{"text":{"type":"string"},"content":{"type":"array"}},"#,
@@ -86,16 +87,29 @@ fn behaviour(name: &str) -> Behaviour {
 
 /// What a response has in common with that of the book: all but ids, scores and the hub's version.
 fn compared(mut body: Value, get_job: &Value) -> Value {
-    let result = &mut body["result"];
+    let Some(result) = body.get_mut("result") else { return body };
     if let Some(job) = result.pointer_mut("/_meta/rialto~1job/job_id") {
         assert!(job.as_str().expect("text").parse::<uuid::Uuid>().is_ok(), "{job}");
+        *job = json!("<uuid>");
+    }
+    for time in ["createdAt", "lastUpdatedAt"] {
+        if let Some(time) = result.get_mut(time) {
+            assert!(time.as_str().is_some_and(|time| time.ends_with('Z')), "{time}");
+            *time = json!("<time>");
+        }
+    }
+    if let Some(id) = result.get_mut("taskId") {
+        *id = json!("<uuid>");
+    }
+    if let Some(job) = result.pointer_mut("/result/_meta/rialto~1job/job_id") {
         *job = json!("<uuid>");
     }
     if let Some(version) = result.pointer_mut("/_meta/io.modelcontextprotocol~1serverInfo/version")
     {
         *version = json!("<version>");
     }
-    for tool in result["tools"].as_array_mut().into_iter().flatten() {
+    let listed = result.get_mut("tools").and_then(Value::as_array_mut);
+    for tool in listed.into_iter().flatten() {
         if *tool == json!("<get_job of tools.json>") {
             *tool = get_job.clone();
         }
@@ -103,9 +117,6 @@ fn compared(mut body: Value, get_job: &Value) -> Value {
         if let (Some(from), Some(to)) = (text.find("(score "), text.find(" jobs done)")) {
             tool["description"] = json!(format!("{}<score>{}", &text[..from], &text[to..]));
         }
-    }
-    if result["tools"].is_null() {
-        result.as_object_mut().expect("an object").remove("tools");
     }
     body
 }
@@ -135,20 +146,159 @@ async fn the_lists_and_calls_of_the_book_are_answered_as_it_says() {
     let fixtures: Vec<Value> = serde_json::from_str(LISTS_AND_CALLS).expect("JSON");
     assert_eq!(fixtures.len(), 7);
     for fixture in fixtures {
-        let (name, sent) = (fixture["name"].as_str().expect("a name"), &fixture["request"]);
+        let name = fixture["name"].as_str().expect("a name");
         worker.behave(behaviour(name));
-        let path = sent["path"].as_str().expect("a path");
-        let mut request =
-            hub.http.post(format!("{}{path}", hub.url)).body(sent["body"].to_string());
-        for (header, value) in sent["headers"].as_object().expect("headers") {
-            request = request.header(header, value.as_str().expect("text"));
-        }
-        let reply = Reply::to(request.bearer_auth(&customer.key)).await;
+        let reply = replay(&hub, &fixture, &customer.key, &[]).await;
         assert_eq!(json!(reply.status), fixture["response"]["status"], "{name}: {}", reply.text);
         assert_eq!(reply.header("content-type"), Some("application/json"), "{name}");
         let expected = compared(fixture["response"]["body"].clone(), get_job);
         assert_eq!(compared(reply.json(), get_job), expected, "{name}");
     }
+    hub.stop().await;
+}
+
+/// Sends a request of the book, with the id of a task in place of that of the book.
+async fn replay(hub: &TestHub, fixture: &Value, key: &str, ids: &[(&str, &str)]) -> Reply {
+    let mut text = fixture["request"].to_string();
+    for (old, new) in ids {
+        text = text.replace(old, new);
+    }
+    let sent: Value = serde_json::from_str(&text).expect("JSON");
+    let path = sent["path"].as_str().expect("a path");
+    let mut request = hub.http.post(format!("{}{path}", hub.url)).body(sent["body"].to_string());
+    for (header, value) in sent["headers"].as_object().expect("headers") {
+        request = request.header(header, value.as_str().expect("text"));
+    }
+    Reply::to(request.bearer_auth(key)).await
+}
+
+/// The only job that the requester has open, once there is one.
+async fn open_job(hub: &TestHub, requester: &Agent) -> String {
+    loop {
+        let live = hub.get("/v1/jobs", Some(&requester.key)).await.expect(200).json();
+        if let Some(id) = live["items"][0]["id"].as_str() {
+            return id.to_owned();
+        }
+    }
+}
+
+/// Reports the output of that job, which the worker has.
+async fn complete(hub: &TestHub, requester: &Agent, worker: &Agent, output: Value) -> String {
+    let id = open_job(hub, requester).await;
+    let result = json!({"job_id": id, "agent_id": worker.id, "status": "SUCCESS",
+        "execution_cost": 0, "execution_time_ms": 12, "output_data": output});
+    hub.post("/registry/results", Some(&worker.key), &result).await.expect(200);
+    id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_long_calls_of_the_book_are_tasks_or_report_their_progress() {
+    let hub = TestHub::serve(&[]).await;
+    let customer = customer(&hub).await;
+    let any = r#"{"type":"object","properties":{}}"#;
+    let slow = with_schemas(skill("slow_compute", "0", "Takes its time"), any, TEXTUAL);
+    let body = json!({"agent_name": "tck", "owner_id": "tck", "version": "0.1", "skills": [slow]});
+    let worker = hub.enrol(&body, None).await;
+    let fixtures: Vec<Value> = serde_json::from_str(LONG_CALLS).expect("JSON");
+    let old = fixtures[0]["response"]["body"]["result"]["taskId"].as_str().expect("an id");
+    let mut task = String::new();
+    for fixture in &fixtures {
+        let name = fixture["name"].as_str().expect("a name");
+        if name == "done" {
+            complete(&hub, &customer, &worker, json!({"text": "computed vector"})).await;
+        }
+        let ids = [(old, if task.is_empty() { old } else { task.as_str() })];
+        let replayed = replay(&hub, fixture, &customer.key, &ids);
+        let expected = &fixture["response"];
+        if name == "progress instead" {
+            let done = complete(&hub, &customer, &worker, json!({"text": "computed stream"}));
+            let (reply, id) = tokio::join!(replayed, done);
+            assert_eq!(reply.header("content-type"), Some("text/event-stream"));
+            let messages = data_of(&reply.text);
+            let old = expected["body"][3].pointer("/result/_meta/rialto~1job/job_id");
+            let text = expected["body"].to_string();
+            let text = text.replace(old.and_then(Value::as_str).expect("an id"), &id);
+            let expected: Vec<Value> = serde_json::from_str(&text).expect("JSON");
+            assert_eq!(messages[..3], expected[..3], "{name}");
+            let last = |all: &[Value]| compared(all[3].clone(), &Value::Null);
+            assert_eq!((messages.len(), last(&messages)), (4, last(&expected)), "{name}");
+            continue;
+        }
+        let reply = replayed.await;
+        assert_eq!(json!(reply.status), expected["status"], "{name}: {}", reply.text);
+        let body = reply.json();
+        if name == "a long job becomes a task" {
+            task = reply.str("/result/taskId");
+        }
+        assert_eq!(
+            compared(body, &Value::Null),
+            compared(expected["body"].clone(), &Value::Null),
+            "{name}"
+        );
+    }
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_call_within_two_minutes_is_one_job() {
+    let hub = TestHub::serve(&[]).await;
+    let customer = customer(&hub).await;
+    let worker = Worker::start(Behaviour::Succeed(json!({"n": 1}), "0.05")).await;
+    let both = [skill("one", "0.05", ""), skill("two", "0.05", "")];
+    register(&hub, "seller", &both, &worker, None).await;
+    let seller = client(&hub, "seller", Some(&customer.key));
+    let first = seller.call("one", json!({"a": 1})).await;
+    let job = |called: &Value| called["_meta"]["rialto/job"].clone();
+    assert!(job(&first).get("repeated").is_none(), "{first}");
+    worker.behave(Behaviour::Succeed(json!({"n": 2}), "0.05"));
+    // However the endpoint is named.
+    let again = client(&hub, "seller?max_price=0.5", Some(&customer.key));
+    let again = again.call("one", json!({"a": 1})).await;
+    assert_eq!(again["structuredContent"], json!({"n": 1}), "{again}");
+    assert_eq!(job(&again)["job_id"], job(&first)["job_id"]);
+    assert_eq!(job(&again)["repeated"], true);
+    for (tool, arguments) in [("one", json!({"a": 2})), ("two", json!({"a": 1}))] {
+        let other = seller.call(tool, arguments).await;
+        assert_eq!(other["structuredContent"], json!({"n": 2}), "{other}");
+    }
+    hub.pass(rialto_core::time::Millis::seconds(121));
+    let later = seller.call("one", json!({"a": 1})).await;
+    assert_eq!(later["structuredContent"], json!({"n": 2}), "{later}");
+    assert_eq!(hub.balance("customer").await.0, "9.80");
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_is_the_workers_text_or_the_hubs_sentence() {
+    let hub = TestHub::serve(&[]).await;
+    let customer = customer(&hub).await;
+    let worker = Worker::start(Behaviour::Fail(None)).await;
+    register(&hub, "seller", &[skill("one", "0.05", "")], &worker, None).await;
+    let seller = client(&hub, "seller", Some(&customer.key));
+    let failed = seller.call("one", json!({"a": 1})).await;
+    assert_eq!(failed["content"], json!([{"type": "text", "text": "it broke"}]), "{failed}");
+    assert_eq!(
+        (&failed["isError"], &failed["_meta"]["rialto/untrusted"]),
+        (&json!(true), &json!(true))
+    );
+    let job = &failed["_meta"]["rialto/job"];
+    assert_eq!((&job["state"], &job["paid"]), (&json!("failed"), &json!("0.00")), "{failed}");
+
+    let body = json!({"agent_name": "poller", "owner_id": "poller", "version": "0.1",
+        "skills": [skill("two", "0.05", "")]});
+    hub.enrol(&body, None).await;
+    let poller = client(&hub, "poller", Some(&customer.key));
+    let cancel = async {
+        let id = open_job(&hub, &customer).await;
+        hub.post(&format!("/v1/jobs/{id}/cancel"), Some(&customer.key), &json!({}))
+            .await
+            .expect(200);
+    };
+    let (text, ()) = tokio::join!(poller.fail("two", json!({}), "job_cancelled"), cancel);
+    assert!(text.contains("nothing was paid"), "{text}");
+    let text = poller.fail("two", json!({}), "job_cancelled").await;
+    assert!(text.contains("less than 2 minutes ago"), "{text}");
+    assert_eq!(hub.balance("customer").await, ("10.00".to_owned(), "0.00".to_owned()));
     hub.stop().await;
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::clients::{Scene, packages, text};
 use crate::kit::{Lines, eventually, http, node_24, npm_folder, output, python_packages};
+use crate::suite_catalogue::SuiteServer;
 
 /// What a run of the suite says.
 #[derive(Debug)]
@@ -116,4 +117,49 @@ async fn a_sold_server_passes_the_suite_of_the_old_era_through_the_hub() {
     let scene = Scene::build().await;
     let _agent = Ended(serve_tools(&scene).await);
     run(&scene, &scene.url("/mcp/agents/tck"), "2025-11-25", Some("agents")).assert_passed(52);
+}
+
+/// The scenarios that a revision scores, by the suite's own list.
+fn scored(revision: &str) -> Vec<String> {
+    let suite = npm_folder(&packages("npm"));
+    let list = suite.join("node_modules/@modelcontextprotocol/conformance/requirements");
+    let list = std::fs::read_to_string(list.join(format!("{revision}.yaml"))).expect("a list");
+    let section = list.split("\nserver:\n").nth(1).expect("a section");
+    let names = section.lines().map_while(|line| line.strip_prefix("  - "));
+    names.map(|name| name.trim().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_wire_layer_alone_passes_every_scored_scenario_of_the_new_era() {
+    let (scene, server) = (Scene::build().await, SuiteServer::start().await);
+    let ran = run(&scene, &server.url, "2026-07-28", None);
+    let missed: Vec<_> =
+        scored("2026-07-28").into_iter().filter(|name| !ran.clean.contains(name)).collect();
+    assert_eq!(missed, Vec::<String>::new(), "{}", ran.said);
+    assert_eq!(scored("2026-07-28").len(), 37);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_wire_layer_alone_passes_what_it_offers_of_the_old_era() {
+    /// Needs what is not offered: logging, sampling, elicitation over HTTP, subscriptions.
+    const LEFT_OUT: [&str; 8] = [
+        "logging-set-level",
+        "tools-call-with-logging",
+        "tools-call-sampling",
+        "tools-call-elicitation",
+        "elicitation-sep1034-defaults",
+        "elicitation-sep1330-enums",
+        "resources-subscribe",
+        "resources-unsubscribe",
+    ];
+    let (scene, server) = (Scene::build().await, SuiteServer::start().await);
+    let ran = run(&scene, &server.url, "2025-11-25", None);
+    let all = scored("2025-11-25");
+    let missed: Vec<_> = all.iter().filter(|name| !ran.clean.contains(*name)).collect();
+    assert!(
+        missed.iter().all(|name| LEFT_OUT.contains(&name.as_str())),
+        "{missed:?}: {}",
+        ran.said
+    );
+    assert_eq!(all.len(), 30);
 }

@@ -138,6 +138,11 @@ impl Connection {
         self.0.opened.name.as_deref()
     }
 
+    /// Whether both are the same connection.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     pub(super) fn is_http(&self) -> bool {
         matches!(self.0.transport, Transport::Http(_))
     }

@@ -121,11 +121,15 @@ impl StdioServer {
             let shared = Arc::clone(&shared);
             async move {
                 read(stdout, &shared, &weak).await;
+                // From here on the server gets no more requests.
+                let waiting = lock_ignoring_poison(&shared.pending).take();
                 let status = wait(&mut child, group).await;
                 let _ = timeout(LOG_TIME, logged).await;
                 let why = shared.describe_end(status);
                 told.send_replace(Some(why.clone()));
-                shared.fail_all(&why);
+                for (_, request) in waiting.into_iter().flatten() {
+                    let _ = request.reply.send(Err(McpError::Lost(why.clone())));
+                }
             }
         });
         Ok(Self { lines, shared, next_id: AtomicI64::new(1), ended, group })
@@ -253,13 +257,6 @@ impl Shared {
         let all = lock_ignoring_poison(&self.pending).as_mut().map(std::mem::take);
         for (_, request) in all.into_iter().flatten() {
             let _ = request.reply.send(Err(McpError::Unreadable(why.to_owned())));
-        }
-    }
-
-    fn fail_all(&self, why: &str) {
-        let all = lock_ignoring_poison(&self.pending).take();
-        for (_, request) in all.into_iter().flatten() {
-            let _ = request.reply.send(Err(McpError::Lost(why.to_owned())));
         }
     }
 

@@ -87,7 +87,7 @@ struct ToolBody<'a> {
 
 impl Tool {
     /// Reads a tool of a list. The error names the tool, if it has a name.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         let body: ToolBody<'_> = serde_json::from_str(text)
             .map_err(|error| format!("a tool of the list cannot be read: {error}"))?;
         let annotations = body.annotations.unwrap_or_default();

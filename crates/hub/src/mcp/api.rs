@@ -116,6 +116,9 @@ impl Api for McpApi {
     }
 
     fn operations(&self) -> Vec<Operation<()>> {
+        if !self.0.context.settings.mcp.enabled {
+            return Vec::new();
+        }
         let bind = |operation: Operation<McpState>| operation.with_state(self.0.clone());
         operations().into_iter().map(bind).collect()
     }

@@ -8,7 +8,6 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use rialto_engine::key_use;
 use rialto_protocols::kit::ijson;
 use rialto_protocols::kit::object::ObjectWriter;
 
@@ -148,8 +147,6 @@ fn reply(
 ) -> ReplyFuture {
     let observation = Observation::begin(observer.clone(), &request);
     let scope = observer.scope(request.trace_parent.as_deref());
-    // A stream goes on after the edge has answered, and so do the limits of the key.
-    let key = key_use::current();
     Box::pin(async move {
         // Moved here whole, so that it is dropped with the reply.
         let mut observation = observation;
@@ -159,7 +156,7 @@ fn reply(
             Method::Initialize => Ok(initialize(&*catalogue, &request.params)),
             Method::Ping => Ok(ResultObject::default()),
             Method::Discover => Ok(discover(&*catalogue)),
-            _ => key_use::scope(key, within(scope, catalogue.call(request))).await,
+            _ => within(scope, catalogue.call(request)).await,
         };
         observation.outcome = match &result {
             Ok(result) if result.is_error() => CallOutcome::ToolError,

@@ -2,25 +2,24 @@
 
 use std::time::Duration;
 
-use rialto_core::job::Requester;
-use rialto_protocols::adapter::api_protocol;
-use rialto_protocols::adapter::open_job::{self, JobRequest, WorkerChoice};
-use rialto_protocols::kit::canonical::job_digest;
-use rialto_protocols::kit::ijson::{self, Json, JsonValue};
+use rialto_protocols::adapter::open_job::WorkerChoice;
+use rialto_protocols::kit::ijson::{Json, JsonValue};
 
 use super::AgentsCatalogue;
 use super::offered_skill::OfferedSkill;
 use super::result;
 use super::schema::{InputForm, OutputForm, WRAPPER};
-use crate::mcp::tools::ToolError;
+use crate::mcp::tools::hiring::{self, Hire, Waited};
+use crate::mcp::tools::{ToolCall, ToolError, tasks};
 use crate::mcp::wire::message::ClientRequest;
 use crate::mcp::wire::result::ResultObject;
-use crate::v1::wait;
 
 /// How long a call waits for the end of its job.
 const WAIT: Duration = Duration::from_secs(50);
 /// Decimals of amounts.
 const DECIMALS: usize = 2;
+/// Keeps calls of skills apart from calls of `hire`.
+const ACTION: &str = "skill";
 
 /// Calls a skill with these arguments.
 pub async fn call(
@@ -29,8 +28,15 @@ pub async fn call(
     arguments: Option<&Json<'_>>,
     request: ClientRequest,
 ) -> Result<ResultObject, ToolError> {
-    let context = &catalogue.hub.context;
-    let by = catalogue.hub.caller.agent().ok_or_else(ToolError::no_key)?;
+    let mut call = ToolCall {
+        context: catalogue.hub.context.clone(),
+        caller: catalogue.hub.caller,
+        era: request.era,
+        client: request.client,
+        progress: request.progress,
+        params: request.params,
+    };
+    let by = call.agent_caller()?;
     let max_price = catalogue.door.max_price;
     let budget = offered.budget(max_price).ok_or_else(|| too_expensive(&offered, catalogue))?;
     let skill = offered.skill();
@@ -38,27 +44,21 @@ pub async fn call(
     let forms = move || (InputForm::of(&input), OutputForm::of(&output));
     let forms = tokio::task::spawn_blocking(forms).await;
     let (input, output) = forms.map_err(|_| ToolError::of("internal", "the hub failed"))?;
-    let input = read_input(&input, arguments)?;
-    let json = ijson::read(input.as_bytes()).ok();
-    let _ = request;
-    let job = JobRequest {
-        id: None,
-        requester: Requester::Agent(by),
+    let hire = Hire {
+        tool: ACTION.to_owned(),
+        skill: skill.name.clone(),
+        input: read_input(&input, arguments)?,
+        budget,
         worker: Some(offered.agent()),
         choice: WorkerChoice::Best,
-        content: job_digest(&skill.name, json.as_ref(), budget, None, b""),
-        skill: skill.name.clone(),
-        input,
-        budget,
-        callback: None,
-        deadline: None,
-        requester_waits: false,
-        meta: "{}".to_owned(),
+        deadline_seconds: None,
+        key: None,
     };
-    let job = open_job::open_job(context, api_protocol().id(), job, None).await?;
-    let job = wait::wait_until_ended(context, by, job.job, WAIT).await?;
-    let job = open_job::settle(&context.engine, job).await?;
-    Ok(result::of_job(&job, &output, false))
+    let opened = hiring::open(&call.context, by, hire).await?;
+    Ok(match hiring::wait_for(&mut call, &opened, WAIT).await? {
+        Waited::Task(job) => tasks::created(&job),
+        Waited::Job(job) => result::of_job(&job, &output, opened.repeated),
+    })
 }
 
 fn too_expensive(offered: &OfferedSkill, catalogue: &AgentsCatalogue) -> ToolError {
@@ -92,6 +92,8 @@ fn read_input(form: &InputForm, arguments: Option<&Json<'_>>) -> Result<String, 
 
 #[cfg(test)]
 mod tests {
+    use rialto_protocols::kit::ijson;
+
     use super::*;
 
     fn read(form: &InputForm, arguments: Option<&str>) -> Result<String, String> {

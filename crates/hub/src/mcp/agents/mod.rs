@@ -20,6 +20,7 @@ mod watch;
 use std::sync::Arc;
 
 use rialto_core::id::AgentId;
+use rialto_core::job::Job;
 use rialto_engine::Engine;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::ijson;
@@ -28,6 +29,7 @@ use rialto_protocols::kit::query::Query;
 use definition::Definition;
 use door::Door;
 use offered_skill::{GET_JOB, OfferedSkill};
+use schema::OutputForm;
 use watch::ToolsWatch;
 
 use super::caller::McpCaller;
@@ -128,6 +130,12 @@ impl AgentsCatalogue {
         Err(ToolError::of("definition_changed", what))
     }
 
+    /// What the call answered that became this task.
+    fn result_of(&self, job: &Job) -> ResultObject {
+        let output = self.engine().with_world(|world| result::output_schema(world, job));
+        result::of_job(job, &OutputForm::of(&output), false)
+    }
+
     async fn call_tool(self: Arc<Self>, request: ClientRequest) -> Result<ResultObject, RpcError> {
         let params = request.params.clone();
         let params = ijson::read(params.as_bytes())
@@ -183,6 +191,11 @@ impl Catalogue for AgentsCatalogue {
             match request.method {
                 Method::ListTools => Ok(self.list_tools().await),
                 Method::CallTool => self.call_tool(request).await,
+                Method::GetTask | Method::UpdateTask | Method::CancelTask => {
+                    let context = &self.hub.context;
+                    let result_of = |job: &Job| self.result_of(job);
+                    tools::tasks::answer(context, self.hub.caller, &request, result_of).await
+                }
                 Method::Listen => self.listen(request).await,
                 _ => self.hub.clone().call(request).await,
             }

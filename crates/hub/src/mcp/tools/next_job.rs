@@ -14,7 +14,7 @@ use rialto_protocols::kit::rfc3339;
 use uuid::Uuid;
 
 use super::names::address_of;
-use super::parts::{is_long, write_part};
+use super::part::{Part, cut_part, is_long};
 use super::{Arguments, ToolCall, ToolError, ToolOutput, ToolResult, detached};
 use crate::v1::wait::wait_until;
 use crate::v1::work;
@@ -93,7 +93,7 @@ fn show(context: &HubContext, job: &Job, more: bool) -> ToolOutput {
         .text("skill", &skill);
     let input = &job.request.input;
     let (shown, pointer, next) = if is_long(input) {
-        let part = write_part("input", input, 0);
+        let part = cut_part(input, 0).write(Part::Input);
         (shown.raw("part", &part), "/job/part/text", NEXT_WITH_PART)
     } else {
         (shown.raw("input", input), "/job/input", NEXT_WITH_JOB)

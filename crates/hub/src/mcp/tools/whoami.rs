@@ -6,6 +6,7 @@ use super::names::address_of;
 use super::output::RESULT_MAX;
 use super::own_profile::write_skills;
 use super::{Arguments, ToolCall, ToolError, ToolOutput, ToolResult};
+use crate::mcp::limits::write_limits;
 
 /// Decimals that an amount has at least.
 const DECIMALS: usize = 2;
@@ -14,7 +15,7 @@ const REST_MAX: usize = 2_000;
 
 pub async fn call(call: ToolCall, _: Arguments) -> ToolResult {
     let id = call.agent()?;
-    let limits = ObjectWriter::new().flag("transfers", true).finish();
+    let now = call.context.engine.now();
     let shown = call.context.engine.with_world(|world| {
         let agent = world.agent(id)?;
         let owner = world.owner(agent.owner)?;
@@ -28,7 +29,7 @@ pub async fn call(call: ToolCall, _: Arguments) -> ToolResult {
                 .text("protocol", agent.home.as_str())
                 .text("available", &owner.available.to_text(DECIMALS))
                 .text("held", &owner.held.to_text(DECIMALS))
-                .raw("limits", &limits)
+                .raw("limits", &write_limits(world, now))
                 .integer("inbox_unread", inbox.head.saturating_sub(inbox.acked).cast_signed())
                 .integer("jobs_in_hand", jobs)
                 .raw("skills", &write_skills(agent, RESULT_MAX - REST_MAX))
