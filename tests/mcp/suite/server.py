@@ -15,6 +15,8 @@ import anyio
 import mcp_types as types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+from mcp.shared.subscriptions import ToolsListChanged
 
 
 def png():
@@ -116,6 +118,17 @@ async def greet(context, arguments):
     return [text(f"Hello, {arguments['name']}!")]
 
 
+CHANGES = InMemorySubscriptionBus()
+
+
+async def change_tools(context, arguments):
+    """Offers one more tool."""
+    name = f"added_{len(TOOLS)}"
+    TOOLS.append((name, "Was added", NOTHING, answering(text(name))))
+    await CHANGES.publish(ToolsListChanged())
+    return [text(f"added {name}")]
+
+
 # Name, description, input schema, implementation.
 TOOLS = [
     ("test_simple_text", "Answers with text", NOTHING, answering(text("This is a simple text response for testing."))),
@@ -136,6 +149,7 @@ TOOLS = [
     ("greet", "Greets", GREETING, greet),
     ("slow_compute", "Takes its time", COMPUTATION, compute),
     ("failing_job", "Fails after a second", NOTHING, fail_late),
+    ("test_trigger_tool_change", "Adds a tool", NOTHING, change_tools),
 ]
 
 
@@ -153,7 +167,13 @@ async def call_tool(context, params):
     return types.CallToolResult.model_validate({"content": blocks, "isError": failed})
 
 
-SERVER = Server("suite", version="1.0.0", on_list_tools=list_tools, on_call_tool=call_tool)
+SERVER = Server(
+    "suite",
+    version="1.0.0",
+    on_list_tools=list_tools,
+    on_call_tool=call_tool,
+    on_subscriptions_listen=ListenHandler(CHANGES),
+)
 
 
 async def over_stdio():
