@@ -320,6 +320,7 @@ impl Scene {
             "{job_id}" => self.job.clone(),
             "{uuid}" => self.uuid.clone(),
             "{token}" => self.token.clone(),
+            "{names}" => self.named.id.clone(),
             "{owner_id}" | "{name}" => self.named.owner.clone(),
             open if open.starts_with('{') => panic!("the scene has no value for {open}"),
             fixed => fixed.to_owned(),

@@ -43,6 +43,8 @@ struct Inner {
     opened: OpenedServer,
     /// How often the server said that its tools have changed.
     changes: watch::Sender<u64>,
+    /// Whether a server at a URL was found gone.
+    gone: watch::Receiver<bool>,
     /// Reads the news; ends with the connection.
     _tasks: JoinSet<()>,
 }
@@ -102,6 +104,7 @@ impl Connection {
         let opened =
             timeout(OPEN_TIME_MAX, transport.negotiate()).await.map_err(|_| too_long())??;
         let changed = watch::Sender::new(0);
+        let (lost, gone) = watch::channel(false);
         let mut tasks = JoinSet::new();
         match &transport {
             Transport::Stdio(_) => {
@@ -117,15 +120,15 @@ impl Connection {
         if opened.tells_changes {
             let transport = transport.clone();
             match opened.era {
-                Era::New => drop(tasks.spawn(listen(transport, changed.clone()))),
+                Era::New => drop(tasks.spawn(listen(transport, changed.clone(), lost))),
                 Era::Old => {
                     if let Transport::Http(server) = transport {
-                        tasks.spawn(read_stream(server, changed.clone()));
+                        tasks.spawn(read_stream(server, changed.clone(), lost));
                     }
                 }
             }
         }
-        Ok(Self(Arc::new(Inner { transport, opened, changes: changed, _tasks: tasks })))
+        Ok(Self(Arc::new(Inner { transport, opened, changes: changed, gone, _tasks: tasks })))
     }
 
     /// The server's era.
@@ -152,11 +155,19 @@ impl Connection {
         self.0.changes.subscribe()
     }
 
-    /// Waits until the server's process has ended. Never returns for a server at a URL.
+    /// Waits until the server's process has ended, or until a server at a URL that tells news cannot be
+    /// reached any more.
     pub async fn ended(&self) -> String {
         match &self.0.transport {
             Transport::Stdio(server) => server.ended().await,
-            Transport::Http(_) => std::future::pending().await,
+            Transport::Http(server) => {
+                let mut gone = self.0.gone.clone();
+                // Without news nobody notices.
+                if gone.wait_for(|gone| *gone).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+                format!("{} cannot be reached", server.url())
+            }
         }
     }
 
@@ -503,7 +514,7 @@ fn note_change(method: &str, changed: &watch::Sender<u64>) {
 }
 
 /// Asks a server of the new era for the news of its tools, again and again.
-async fn listen(transport: Transport, changed: watch::Sender<u64>) {
+async fn listen(transport: Transport, changed: watch::Sender<u64>, lost: watch::Sender<bool>) {
     let params = r#"{"notifications":{"toolsListChanged":true}}"#;
     let request = Request::new("subscriptions/listen", params);
     let mut pause = NEWS_PAUSE;
@@ -514,6 +525,9 @@ async fn listen(transport: Transport, changed: watch::Sender<u64>) {
             note_change(note.method, &changed);
         };
         let ended = transport.exchange(&request, Era::New, &mut on_note).await;
+        if matches!(ended, Err(McpError::NotSent(_))) {
+            lost.send_replace(true);
+        }
         let is_refused = matches!(ended, Err(McpError::Server(_) | McpError::Unreadable(_)));
         if is_refused && !was_opened {
             return;
@@ -526,16 +540,23 @@ async fn listen(transport: Transport, changed: watch::Sender<u64>) {
 }
 
 /// Reads the stream of a server of the old era for the news of its tools.
-async fn read_stream(server: HttpServer, changed: watch::Sender<u64>) {
-    let mut pause = NEWS_PAUSE;
+async fn read_stream(server: HttpServer, changed: watch::Sender<u64>, lost: watch::Sender<bool>) {
+    let (mut pause, mut was_opened) = (NEWS_PAUSE, false);
     loop {
         match server.open_stream().await {
-            Ok(None) => return,
+            Ok(None) if !was_opened => return,
+            // The session is over; the next call opens another.
+            Ok(None) => pause = (pause * 2).min(NEWS_PAUSE_MAX),
             Ok(Some(mut stream)) => {
-                pause = NEWS_PAUSE;
+                (pause, was_opened) = (NEWS_PAUSE, true);
                 read_news(&mut stream, &changed).await;
             }
-            Err(_) => pause = (pause * 2).min(NEWS_PAUSE_MAX),
+            Err(error) => {
+                if matches!(error, McpError::NotSent(_)) {
+                    lost.send_replace(true);
+                }
+                pause = (pause * 2).min(NEWS_PAUSE_MAX);
+            }
         }
         sleep(pause).await;
         changed.send_modify(|count| *count += 1);

@@ -11,7 +11,7 @@ use super::offered_skill::OfferedSkill;
 use super::result;
 use super::schema::{InputForm, OutputForm, WRAPPER};
 use crate::mcp::tools::hiring::{self, Hire, Waited};
-use crate::mcp::tools::{ToolCall, ToolError, tasks};
+use crate::mcp::tools::{ToolError, tasks};
 use crate::mcp::wire::message::ClientRequest;
 use crate::mcp::wire::result::ResultObject;
 
@@ -29,14 +29,7 @@ pub async fn call(
     arguments: Option<&Json<'_>>,
     request: ClientRequest,
 ) -> Result<ResultObject, ToolError> {
-    let mut call = ToolCall {
-        context: catalogue.hub.context.clone(),
-        caller: catalogue.hub.caller,
-        era: request.era,
-        client: request.client,
-        progress: request.progress,
-        params: request.params,
-    };
+    let mut call = catalogue.hub.tool_call(request);
     let by = call.agent_caller()?;
     let max_price = catalogue.door.max_price;
     let budget = offered.budget(max_price).ok_or_else(|| too_expensive(&offered, catalogue))?;
