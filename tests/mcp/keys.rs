@@ -97,7 +97,7 @@ async fn the_limits_of_a_key_bind_it_in_every_protocol() {
     assert!(refused.text.contains("at most 1.00"), "{}", refused.text);
 
     let collaboration = json!({
-        "request_id": Uuid::new_v4(), "correlation_id": Uuid::new_v4(),
+        "request_id": Uuid::from_u128(1), "correlation_id": Uuid::from_u128(2),
         "requester_agent_id": market.alias(&market.rich, "openclaw"),
         "responder_agent_id": market.alias(&market.worker, "openclaw"),
         "capability_id": "sum", "input_data": {}, "budget": 1.01, "priority": 3,
