@@ -188,7 +188,7 @@ fn compare(expected: &Value, got: &Value, name: &str, place: &str) {
             for (expected, got) in all.iter().zip(found) {
                 compare(expected, got, name, place);
             }
-            assert!(all.is_empty() || !found.is_empty(), "{}", context());
+            assert!(is_content || all.is_empty() || !found.is_empty(), "{}", context());
         }
         (Value::String(expected), Value::String(got)) => {
             match serde_json::from_str::<Value>(expected) {
@@ -244,9 +244,8 @@ async fn what_unmodified_clients_sent_is_answered_as_they_were_answered() {
         let mut state = Value::Null;
         for (at, mut exchange) in exchanges(file).into_iter().enumerate() {
             // What the hub gave out is sent back, not what the mock gave out.
-            let params = &mut exchange["request"]["body"]["params"];
-            if params.get("requestState").is_some() {
-                params["requestState"] = state.take();
+            if let Some(sent) = exchange.pointer_mut("/request/body/params/requestState") {
+                *sent = state.take();
             }
             let response = scene.replay(&format!("{client} {at}"), &exchange).await;
             state = response["result"]["requestState"].clone();

@@ -129,7 +129,7 @@ impl Catalogue for SuiteCatalogue {
                 Method::ListTools => {
                     let tool = |name: &str| match name {
                         "json_schema_2020_12_tool" => {
-                            json!({"name": name, "inputSchema": schema()})
+                            json!({"name": name, "description": "A fixture", "inputSchema": schema()})
                         }
                         _ => json!({"name": name, "description": "A fixture",
                             "inputSchema": {"type": "object", "properties": {}}}),
@@ -346,14 +346,18 @@ fn read(uri: &str, era: Era) -> Answer {
 }
 
 fn prompts() -> Vec<Value> {
-    let argument = |name: &str| json!({"name": name, "required": true});
+    let prompt = |name: &str, arguments: &[&str]| {
+        let argument =
+            |name: &&str| json!({"name": name, "description": "An argument", "required": true});
+        let arguments: Vec<Value> = arguments.iter().map(argument).collect();
+        json!({"name": name, "description": "A fixture", "arguments": arguments})
+    };
     vec![
-        json!({"name": "test_simple_prompt"}),
-        json!({"name": "test_prompt_with_arguments",
-            "arguments": [argument("arg1"), argument("arg2")]}),
-        json!({"name": "test_prompt_with_embedded_resource", "arguments": [argument("resourceUri")]}),
-        json!({"name": "test_prompt_with_image"}),
-        json!({"name": "test_input_required_result_prompt"}),
+        prompt("test_simple_prompt", &[]),
+        prompt("test_prompt_with_arguments", &["arg1", "arg2"]),
+        prompt("test_prompt_with_embedded_resource", &["resourceUri"]),
+        prompt("test_prompt_with_image", &[]),
+        prompt("test_input_required_result_prompt", &[]),
     ]
 }
 

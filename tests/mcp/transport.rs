@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::client::{Era, McpClient, data_of};
-use crate::kit::{Reply, TestHub, eventually};
+use crate::kit::{Behaviour, Reply, TestHub, Worker, eventually};
 
 /// An origin that the operator lists.
 const LISTED: &str = "https://app.example";
@@ -404,5 +404,50 @@ async fn requests_are_counted_by_method_era_tool_and_outcome_and_never_by_agent(
         );
     }
     assert!(!metrics.contains("canary") && !metrics.contains(&ada.id));
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_a_request_names_is_dialled_and_no_key_reaches_a_worker() {
+    let hub = TestHub::serve(&[]).await;
+    let worker = Worker::start(Behaviour::Succeed(json!({}), "0")).await;
+    hub.agent("worker", "sum", "0", Some(&worker.url)).await;
+    let ada = hub.orchestrator("ada").await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/x", listener.local_addr().expect("an address"));
+    for client in clients(&hub, Some(&ada.key)) {
+        let info = json!({"name": "x", "version": "1", "websiteUrl": url, "icons": [{"src": url}]});
+        let opened =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
+        client.respond("initialize", opened).await;
+        client.respond("resources/read", json!({"uri": url})).await;
+        let input = json!({"$ref": url, "callback_url": url, "link": url, "era": format!("{:?}", client.era)});
+        let meta = json!({"io.modelcontextprotocol/clientInfo": info, "callback": url, "progressToken": url});
+        let hire = json!({"name": "hire", "arguments": {"skill": "sum", "input": input, "budget": "0"},
+            "_meta": meta});
+        let hired = client.respond("tools/call", hire).await;
+        assert_eq!(hired["result"]["isError"], false, "{hired}");
+        client
+            .fail(
+                "hire",
+                json!({"skill": "sum", "input": {}, "budget": "0", "callback_url": url}),
+                "malformed",
+            )
+            .await;
+        client
+            .ok(
+                "update_profile",
+                json!({"name": url, "skills": [{"name": "x", "price": "0", "about": url}]}),
+            )
+            .await;
+    }
+    let dialled = tokio::time::timeout(Duration::from_secs(1), listener.accept()).await;
+    assert!(dialled.is_err(), "the hub dialled {url}");
+    let received = worker.got();
+    assert!(!received.is_empty());
+    for request in received {
+        let text = format!("{:?} {}", request.headers, request.body);
+        assert!(!text.contains(&ada.key) && !text.contains("rk_"), "{text}");
+    }
     hub.stop().await;
 }

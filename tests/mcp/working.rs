@@ -250,7 +250,7 @@ async fn a_profile_keeps_what_is_not_named_and_replaces_all_skills() {
     assert_eq!(bob.mcp.ok("whoami", json!({})).await["skills"], after["skills"]);
 
     // What is refused changes nothing.
-    let deep = format!("{}{{}}{}", r#"{"not":"#.repeat(64), "}".repeat(64));
+    let deep = format!("{}{{}}{}", r#"{"not":"#.repeat(40), "}".repeat(40));
     let deep: Value = serde_json::from_str(&deep).expect("JSON");
     let far = json!({"$ref": "https://example.com/s"});
     for (bad, field) in [

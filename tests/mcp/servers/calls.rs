@@ -32,7 +32,7 @@ async fn every_answer(era: &str) {
     assert_eq!((cause, text.chars().count()), ("execution", 2_000), "{job}");
     assert!(text.starts_with("it broke: xx"), "{text}");
     let job = hire("picky", "{}").await;
-    assert_eq!(failure(&job), ("invalid_input", "the text must rhyme"));
+    assert_eq!(failure(&job), ("policy", "the text must rhyme"));
     let job = hire("broken", "{}").await;
     assert_eq!(failure(&job), ("execution", "a wheel came off (-32603)"));
     for tool in ["wrong", "unstructured"] {
@@ -57,7 +57,7 @@ async fn every_answer(era: &str) {
     let before = agent(&hub, &runtime).await["score"].clone();
     let job = hire("echo", r#"{"text":5}"#).await;
     let (cause, text) = failure(&job);
-    assert!(cause == "invalid_input" && text.contains("text"), "{text}");
+    assert!(cause == "policy" && text.contains("text"), "{text}");
     assert_eq!(agent(&hub, &runtime).await["score"], before);
 }
 

@@ -33,7 +33,7 @@ async fn the_server_with_everything_is_sold_and_hired() {
     let job = hire(&hub, &boss, "get-sum", r#"{"a":2,"b":3}"#).await;
     assert!(output(&job)["text"].as_str().is_some_and(|text| text.contains('5')), "{job}");
     let job = hire(&hub, &boss, "get-sum", r#"{"a":2}"#).await;
-    assert_eq!(failure(&job).0, "invalid_input");
+    assert_eq!(failure(&job).0, "policy");
     let job = hire(&hub, &boss, "get-tiny-image", "{}").await;
     let blocks = output(&job)["content"].as_array().expect("blocks");
     assert!(blocks.iter().any(|block| block["mimeType"] == "image/png"), "{job}");

@@ -1,7 +1,6 @@
 //! Shared by these tests: the fixture server, agents of it, and jobs for them.
 
 use std::fs;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -73,7 +72,7 @@ pub fn output(job: &Value) -> &Value {
     &job["result"]["output"]
 }
 
-/// The cause and the text of a job that failed unpaid.
+/// The cause and the text of a job that failed unpaid. The hub calls input that is refused `policy`.
 #[track_caller]
 pub fn failure(job: &Value) -> (&str, &str) {
     assert_eq!((&job["state"], &job["result"]["ok"]), (&json!("failed"), &json!(false)), "{job}");
@@ -90,19 +89,18 @@ pub async fn skills(hub: &TestHub, runtime: &Runtime) -> Vec<String> {
 
 /// An agent as the hub shows it.
 pub async fn agent(hub: &TestHub, runtime: &Runtime) -> Value {
-    let said = runtime.said("at_work").expect("it is at work");
-    let id = said["agent_id"].as_str().expect("an id").to_owned();
-    let reply = hub.get(&format!("/v1/agents/registry:{id}"), None).await.expect(200);
+    let reply = hub.get(&format!("/v1/agents/registry:{}", id_of(runtime)), None).await.expect(200);
     serde_json::from_str(&reply.text).expect("JSON")
+}
+
+/// The id of an agent in its own protocol.
+pub fn id_of(runtime: &Runtime) -> String {
+    let said = runtime.said("at_work").expect("it is at work");
+    said["agent_id"].as_str().expect("an id").to_owned()
 }
 
 /// The lines of a file of the fixture.
 pub fn lines(place: &Place, file: &str) -> Vec<String> {
     let text = fs::read_to_string(place.path(file)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
-}
-
-/// A moment, for what must not happen.
-pub async fn a_moment() {
-    tokio::time::sleep(Duration::from_millis(300)).await;
 }

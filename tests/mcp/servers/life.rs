@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::kit::{
-    a_moment, agent, boss, ended, failure, fixture, hire, lines, output, place, post, skills, sold,
+    agent, boss, ended, failure, fixture, hire, id_of, lines, output, place, post, skills, sold,
 };
 use super::runtime::{Place, Runtime};
 use crate::kit::{TestHub, eventually};
@@ -67,20 +67,7 @@ async fn signs_of_life_keep_a_job_beyond_its_lease() {
     }
     // Without them the call is cancelled at the end of the lease.
     let job = hire(&hub, &boss, "slow", r#"{"ms":60000}"#).await;
-    assert_eq!(job["state"], "failed", "{job}");
-    eventually(async || lines(&place, "cancelled").len() == 1).await;
-}
-
-#[tokio::test]
-async fn a_cancelled_job_cancels_its_call() {
-    let (hub, place) = (TestHub::open(&[]).await, place());
-    let runtime = sold(&place, &hub, "", &["--tools", "slow"]).await;
-    let boss = boss(&hub).await;
-    let job = post(&hub, &boss, "slow", r#"{"ms":60000}"#).await;
-    eventually(async || runtime.said("took").is_some()).await;
-    a_moment().await;
-    let path = format!("/v1/jobs/{job}/cancel");
-    hub.post(&path, Some(&boss.key), &json!({})).await.expect(200);
+    assert_eq!((&job["state"], &job["cause"]), (&json!("expired"), &json!("timed_out")), "{job}");
     eventually(async || lines(&place, "cancelled").len() == 1).await;
 }
 
@@ -117,7 +104,7 @@ async fn a_job_of_a_lost_tool_is_handed_back() {
     let slow = post(&hub, &boss, "slow", r#"{"ms":1500}"#).await;
     let shrink = post(&hub, &boss, "shrink", "{}").await;
     let body = json!({"skill": "grown", "input": {}, "budget": 0.10,
-        "agent": runtime.said("at_work").expect("it is at work")["agent_id"]});
+        "to": format!("registry:{}", id_of(&runtime))});
     let job = hub.post("/v1/jobs", Some(&boss.key), &body).await.expect(201).str("/id");
     for done in [&slow, &shrink] {
         output(&ended(&hub, &boss, done).await);
@@ -173,8 +160,8 @@ async fn a_job_that_finds_its_server_down_is_handed_back() {
     // It cannot come back.
     place.file("die", "");
     kill(&server_pid(&place));
-    let id = runtime.said("at_work").expect("it is at work")["agent_id"].clone();
-    let body = json!({"skill": "append", "input": {"text": "x"}, "budget": 0.10, "agent": id});
+    let to = format!("registry:{}", id_of(&runtime));
+    let body = json!({"skill": "append", "input": {"text": "x"}, "budget": 0.10, "to": to});
     let reply = hub.post("/v1/jobs", Some(&boss.key), &body).await;
     // Either the hub knew that the agent is offline, or the agent handed the job back.
     if reply.status == 201 {

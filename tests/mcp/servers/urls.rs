@@ -94,6 +94,11 @@ async fn a_server_of_the_new_era_gets_its_headers_and_its_credential() {
     assert!(!place.text("said").contains("opensesame"), "{}", place.text("said"));
     let shown = hub.get("/v1/agents?limit=100", Some(&hub.operator)).await.expect(200).text;
     assert!(!shown.contains("opensesame"));
+    let dump =
+        crate::kit::output(Command::new("grep").args(["-rl", "opensesame"]).arg(hub.dir.path()));
+    assert_eq!(String::from_utf8_lossy(&dump.expect("grep runs").stdout), "");
+    // Nor is the key of the hub at the server.
+    assert!(!place.text("requests").contains("rk_") && !place.text("said").contains("rk_"));
 }
 
 #[tokio::test]
@@ -145,10 +150,7 @@ async fn an_agent_waits_offline_for_a_url_that_is_gone() {
     let mut runtime = sold(&place, &hub, &server.url, &[]).await;
     let boss = boss(&hub).await;
     drop(server);
-    // The job that notices it is handed back, or was never given.
-    let id = runtime.said("at_work").expect("it is at work")["agent_id"].clone();
-    let body = json!({"skill": "append", "input": {"text": "x"}, "budget": 0.10, "agent": id});
-    let _ = hub.post("/v1/jobs", Some(&boss.key), &body).await;
+    // The end of its stream tells it.
     eventually(async || super::kit::agent(&hub, &runtime).await["online"] == false).await;
     runtime.assert_running();
     let mut child = Command::new("python3")

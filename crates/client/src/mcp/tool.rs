@@ -33,7 +33,7 @@ pub struct Tool {
     /// What the server says about its effects.
     pub hints: ToolHints,
     /// Arguments that headers repeat over HTTP in the new era.
-    header_params: Vec<HeaderParam>,
+    pub(crate) header_params: Vec<HeaderParam>,
 }
 
 /// What a server says about the effects of a tool; `None` if it does not say.
@@ -68,7 +68,7 @@ impl ToolHints {
 
 /// An argument that a header repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct HeaderParam {
+pub(crate) struct HeaderParam {
     header: String,
     path: Vec<String>,
 }

@@ -23,7 +23,6 @@ use rialto_core::id::AgentId;
 use rialto_core::job::Job;
 use rialto_engine::Engine;
 use rialto_protocols::adapter::HubContext;
-use rialto_protocols::kit::ijson;
 use rialto_protocols::kit::query::Query;
 
 use definition::Definition;
@@ -34,7 +33,7 @@ use watch::ToolsWatch;
 
 use super::caller::McpCaller;
 use super::catalogue::{Catalogue, ResultFuture, ServerInfo};
-use super::hub::{self, HubCatalogue};
+use super::hub::{self, HubCatalogue, read_params, refuse_cursor};
 use super::subscriptions::Listener;
 use super::tools::stranger_text::cut;
 use super::tools::{self, ToolError, ToolGroups};
@@ -138,8 +137,7 @@ impl AgentsCatalogue {
 
     async fn call_tool(self: Arc<Self>, request: ClientRequest) -> Result<ResultObject, RpcError> {
         let params = request.params.clone();
-        let params = ijson::read(params.as_bytes())
-            .map_err(|bad| RpcError::invalid_params(format!("Invalid params: {bad}")))?;
+        let params = read_params(&params)?;
         let name = as_text(params.get("name"))
             .ok_or_else(|| RpcError::invalid_params("Invalid params: name must be a string"))?;
         if name == GET_JOB {
@@ -189,7 +187,10 @@ impl Catalogue for AgentsCatalogue {
     fn call(self: Arc<Self>, request: ClientRequest) -> ResultFuture {
         Box::pin(async move {
             match request.method {
-                Method::ListTools => Ok(self.list_tools().await),
+                Method::ListTools => {
+                    refuse_cursor(&request)?;
+                    Ok(self.list_tools().await)
+                }
                 Method::CallTool => self.call_tool(request).await,
                 Method::GetTask | Method::UpdateTask | Method::CancelTask => {
                     let context = &self.hub.context;

@@ -105,7 +105,7 @@ pub fn read_params(params: &str) -> Result<Json<'_>, RpcError> {
 }
 
 /// Every list has one page, so no cursor was ever given out.
-fn refuse_cursor(request: &ClientRequest) -> Result<(), RpcError> {
+pub fn refuse_cursor(request: &ClientRequest) -> Result<(), RpcError> {
     match read_params(&request.params)?.get("cursor") {
         None => Ok(()),
         Some(_) => Err(RpcError::invalid_params("Invalid params: cursor is not one of this list")),
