@@ -14,12 +14,12 @@ mod pushes;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rialto_engine::random::{OsRandom, RandomSource};
 use tokio::sync::watch;
 use tokio::sync::watch::error::RecvError;
 use tokio::task::JoinHandle;
 
-use crate::kit::{Process, eventually, in_time, operator_key, run};
+pub use crate::kit::{Dice, SEED, assert_audit_is_clean, seed};
+use crate::kit::{Process, eventually, in_time, number, operator_key};
 use book::Book;
 use clients::Cast;
 
@@ -29,8 +29,6 @@ const ROUNDS_USUALLY: usize = 200;
 const ROUNDS: &str = "RIALTO_CRASH_ROUNDS";
 /// Duration of the load in one round, in milliseconds: minimum and maximum.
 const LOAD_MS: (u64, u64) = (3, 60);
-/// Environment variable: the seed, to reproduce a failed run.
-pub const SEED: &str = "RIALTO_CRASH_SEED";
 
 /// The address of a hub that restarts at the same port. No other test may take the port meanwhile,
 /// so it is on an address from which no client of another test connects.
@@ -75,11 +73,6 @@ pub fn flags() -> Vec<&'static str> {
     set.iter().flat_map(|one| ["--set", one]).collect()
 }
 
-pub fn assert_audit_is_clean(data: &Path) {
-    let (code, said, problem) = run(&["audit", "--data", data.to_str().expect("a path")]);
-    assert_eq!(code, 0, "{said}{problem}");
-}
-
 /// Waits for the moment of a kill: a random time between `least` and `most` milliseconds after the
 /// load has made progress, however long that takes on a busy machine.
 pub async fn under_load(
@@ -108,28 +101,6 @@ pub async fn all_done(clients: Vec<JoinHandle<()>>) {
     for one in clients {
         in_time(one).await.expect("no client panicked");
     }
-}
-
-/// Splitmix64: random enough for kills, and reproducible from its seed.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut n = self.0;
-        n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (n ^ (n >> 31)) % sides
-    }
-}
-
-pub fn seed() -> u64 {
-    number(SEED).unwrap_or_else(|| OsRandom.new_uuid().as_u64_pair().0)
-}
-
-fn number(variable: &str) -> Option<u64> {
-    let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, not {text}")))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -109,6 +109,7 @@ mod ids;
 mod jobs;
 mod json;
 mod key;
+pub mod mcp;
 mod notice_stream;
 pub mod openclaw;
 mod origin_client;

@@ -24,6 +24,11 @@ pub async fn scope<F: Future>(key: Option<KeyUse>, work: F) -> F::Output {
     CURRENT.scope(key, work).await
 }
 
+/// Does a part of the work of a request with this key.
+pub fn sync_scope<R>(key: KeyUse, work: impl FnOnce() -> R) -> R {
+    CURRENT.sync_scope(Some(key), work)
+}
+
 /// Does work of a request under the hub's default limits, which bind a key without limits of its
 /// own.
 pub async fn with_default_limits<F: Future>(work: F) -> F::Output {

@@ -284,6 +284,9 @@ pub const ROUTES: &[(&str, Bound)] = &[
     ("POST /v1/webhooks/{id}/resend", CHANGE),
     ("POST /v1/keys/rotate", CHANGE),
     ("DELETE /v1/keys", CHANGE),
+    ("GET /v1/keys", LIST),
+    ("POST /v1/keys", CHANGE),
+    ("DELETE /v1/keys/{id}", CHANGE),
     ("POST /v1/operator/grants", NEW),
     ("POST /v1/operator/burns", NEW),
     ("POST /v1/operator/jobs/{uuid}/cancel", CHANGE),
@@ -307,6 +310,8 @@ pub const ROUTES: &[(&str, Bound)] = &[
     ("GET /health", READ),
     ("GET /metrics", LIST),
     ("GET /openapi.json", DOCUMENT),
+    ("GET /llms.txt", READ),
+    ("GET /skill", READ),
 ];
 
 /// Signed messages share one route, so each type of envelope has a bound.

@@ -44,7 +44,7 @@ const ACTIONS: &[Action] = &[
         "PUT /agent/blocks/{id}", "DELETE /relay/agent/blocks/{id}", "DELETE /agent/blocks/{id}",
         "POST /agora/inbox/ack", "POST /v1/me/status", "DELETE /v1/me", "POST /v1/inbox/ack",
         "POST /v1/messages", "POST /v1/webhooks/test", "POST /v1/webhooks/secret",
-        "POST /v1/keys/rotate", "DELETE /v1/keys",
+        "POST /v1/keys/rotate", "DELETE /v1/keys", "POST /v1/keys", "DELETE /v1/keys/{id}",
     ] },
     Action { name: "create a job", cells: "ny---n", routes: &[
         "POST /registry/jobs", "POST /jobs", "POST /registry/agents/{agent_id}/jobs",

@@ -285,6 +285,14 @@ impl Scene {
         self.hub.http.request(method, format!("{}{path}", self.hub.url))
     }
 
+    /// The hub's id of an agent's key.
+    fn key_of(&self, agent: &Agent) -> String {
+        self.hub.engine.with_world(|world| {
+            let id = world.agent_by_alias(registry::ID, &agent.id).expect("it is registered");
+            world.keys_of(id).next().expect("it has a key").id.to_string()
+        })
+    }
+
     /// The path with this scene's ids.
     pub fn filled(&self, template: &str, row: &Row) -> String {
         let claws = self.claws.as_ref();
@@ -302,6 +310,7 @@ impl Scene {
             "{id}" if template.ends_with("/accept") => self.offered.clone(),
             "{id}" if template.starts_with("/v1/jobs/") => self.uuid.clone(),
             "{id}" if template.contains("/webhooks/") => self.push.to_string(),
+            "{id}" if template.starts_with("/v1/keys/") => self.key_of(&self.named),
             "{id}" if row.by_key => self.speaker.did().to_owned(),
             "{process}" => rialto_protocols::clara::PROCESS.to_owned(),
             "{message}" => self.posted.clone(),

@@ -436,6 +436,10 @@ const ROWS: &[Row] = &[
     send("POST /v1/webhooks/{id}/resend", nothing, ASKED),
     send("POST /v1/keys/rotate", nothing, AGENTS),
     get("DELETE /v1/keys", AGENTS),
+    get("GET /v1/keys", AGENTS),
+    send("POST /v1/keys", nothing, [401, 201, 201, 201, 201, 403]),
+    // The key of the named agent.
+    get("DELETE /v1/keys/{id}", [401, 200, 404, 404, 404, 403]),
     send("POST /v1/operator/grants", sum, OPERATOR_MAKES),
     send("POST /v1/operator/burns", sum, OPERATOR_MAKES),
     send("POST /v1/operator/jobs/{uuid}/cancel", nothing, OPERATOR),
@@ -459,4 +463,6 @@ const ROWS: &[Row] = &[
     get("GET /health", PUBLIC),
     get("GET /metrics", PUBLIC),
     get("GET /openapi.json", PUBLIC),
+    get("GET /llms.txt", PUBLIC),
+    get("GET /skill", PUBLIC),
 ];

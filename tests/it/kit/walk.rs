@@ -26,9 +26,15 @@ pub fn walk(page: &str) -> usize {
 pub fn walk_with(page: &str, environment: &[(&str, PathBuf)]) -> usize {
     let place = tempfile::TempDir::new().expect("a directory");
     let hub = Process::start("dev", &place.path().join("data"), &[]);
+    walk_at(&hub, place.path(), page, environment)
+}
+
+/// The same against a hub that runs already, with a directory for what the commands leave.
+#[track_caller]
+pub fn walk_at(hub: &Process, place: &Path, page: &str, environment: &[(&str, PathBuf)]) -> usize {
     let blocks = blocks(page);
     for folder in ["first", "second"] {
-        run(&hub, place.path(), (folder, environment), &blocks);
+        run(hub, place, (folder, environment), &blocks);
     }
     blocks.len()
 }

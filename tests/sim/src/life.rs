@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use rialto_core::agent::key_limits::KeyLimits;
 use rialto_core::answer::Answer;
 use rialto_core::command::Command;
 use rialto_core::confusables::Confusables;
@@ -346,6 +347,11 @@ fn words(asks: &[Ask]) -> String {
 /// Limits low enough that each one is reached now and then.
 pub fn rules(dice: &mut Dice) -> Rules {
     Rules {
+        default_key_limits: if dice.chance(70) {
+            orders::keys::limits(dice)
+        } else {
+            KeyLimits::NONE
+        },
         welcome_grant: Credits::from_micros(dice.of([0, 3_000_000, 10_000_000])),
         inbox_messages_max: dice.of([0, 4, 12]),
         grace_period: Millis(dice.of([0, 1_000, 30_000])),

@@ -66,6 +66,8 @@ pub struct Agent {
     owner: Option<String>,
     accepts: Vec<String>,
     handlers: HandlersBuilder,
+    /// Handlers that were built elsewhere, used instead.
+    built: Option<Handlers>,
     state: StateLocation,
     key: Option<PathBuf>,
     hub: Option<String>,
@@ -89,6 +91,7 @@ impl Agent {
             owner: None,
             accepts: Vec::new(),
             handlers: Handlers::builder(),
+            built: None,
             state,
             key: None,
             hub: None,
@@ -121,6 +124,13 @@ impl Agent {
         F: Fn(T) -> W + Send + Sync + 'static,
     {
         self.skill(skill, typed_handler(work))
+    }
+
+    /// Uses these handlers instead of skills that were added one by one. Their skills may be replaced
+    /// while the agent runs; then it registers again.
+    pub fn handlers(mut self, handlers: Handlers) -> Self {
+        self.built = Some(handlers);
+        self
     }
 
     /// Sets how many jobs run at a time; others wait.
@@ -188,7 +198,7 @@ impl Agent {
             None => state_dir,
         };
         let records = state_dir.records()?;
-        let handlers = self.handlers.build();
+        let handlers = self.built.unwrap_or_else(|| self.handlers.build());
         let stop = stop.shared();
         let (name, on_event) = (self.name.as_str(), &self.on_event);
         let for_peers = async {
@@ -231,20 +241,27 @@ async fn work(
 ) -> Result<(), AgentError> {
     let HubRegistration { hub, name, handlers, on_event, instance, .. } = *registration;
     loop {
+        let changes = handlers.watch_skills();
         let registered = tokio::select! {
             () = stop.clone() => return Ok(()),
             registered = registration.register() => registered?,
         };
         let with_key = hub.with_key(&registered.key);
+        let renew = registration.renew_on_change(&registered, changes);
         let started = AgentEvent::Started {
             agent: name.to_owned(),
-            agent_id: registered.agent_id,
-            owner: registered.owner,
+            agent_id: registered.agent_id.clone(),
+            owner: registered.owner.clone(),
             hub: hub.base().to_owned(),
         };
         let worker =
             HubWorker::new(with_key, handlers.clone(), records.clone(), Arc::clone(on_event));
-        match worker.start_event(started).instance(instance).run(stop.clone()).await {
+        let run = worker.start_event(started).instance(instance).run(stop.clone());
+        let result = tokio::select! {
+            result = run => result,
+            never = renew => match never {},
+        };
+        match result {
             Ok(()) => return Ok(()),
             // A hub that was set up again does not know the key. The next registration checks once
             // whether it knows the agent; if it does, the key is really invalid.

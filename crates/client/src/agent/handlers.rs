@@ -2,7 +2,8 @@
 //! input and output, and limits how many jobs run at a time.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -28,12 +29,27 @@ const WAITING_MAX: usize = 64;
 pub struct Handlers(Arc<Inner>);
 
 struct Inner {
-    skills: Vec<(Skill, Box<dyn DynHandler>)>,
+    skills: RwLock<Arc<SkillSet>>,
+    /// How often the skills were replaced.
+    replaced: watch::Sender<u64>,
     permits: Arc<Semaphore>,
     /// Jobs that wait for their requester and gave back their permit.
     waiting: Arc<Semaphore>,
     concurrency: usize,
-    full: watch::Sender<bool>,
+    is_offline: AtomicBool,
+    availability: watch::Sender<Availability>,
+}
+
+type SkillSet = Vec<(Arc<Skill>, Arc<dyn DynHandler>)>;
+
+/// Whether an agent takes work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Availability {
+    Online,
+    /// New work has to wait.
+    Busy,
+    /// Its handlers cannot work now.
+    Offline,
 }
 
 /// The permit of a running job; dropping this frees it.
@@ -56,7 +72,7 @@ impl JobPermit {
         if let (PermitState::Running { .. }, Ok(place)) = (&*state, place) {
             *state = PermitState::Waiting { _place: place };
             drop(state);
-            self.handlers.update_full();
+            self.handlers.update_availability();
         }
     }
 
@@ -67,28 +83,37 @@ impl JobPermit {
         }
         let permit = Arc::clone(&self.handlers.permits).acquire_owned().await.ok();
         *lock_ignoring_poison(&self.state) = PermitState::Running { _permit: permit };
-        self.handlers.update_full();
+        self.handlers.update_availability();
     }
 }
 
 impl Inner {
     async fn acquire(self: &Arc<Self>) -> Option<JobPermit> {
         let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
-        self.update_full();
+        self.update_availability();
         let state = Mutex::new(PermitState::Running { _permit: Some(permit) });
         Some(JobPermit { handlers: Arc::clone(self), state })
     }
 
-    fn update_full(&self) {
-        let is_full = self.permits.available_permits() == 0;
-        self.full.send_if_modified(|known| std::mem::replace(known, is_full) != is_full);
+    fn update_availability(&self) {
+        let availability = match () {
+            () if self.is_offline.load(Ordering::SeqCst) => Availability::Offline,
+            () if self.permits.available_permits() == 0 => Availability::Busy,
+            () => Availability::Online,
+        };
+        self.availability
+            .send_if_modified(|known| std::mem::replace(known, availability) != availability);
+    }
+
+    fn skills(&self) -> Arc<SkillSet> {
+        Arc::clone(&self.skills.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Drop for JobPermit {
     fn drop(&mut self) {
         *lock_ignoring_poison(&self.state) = PermitState::Running { _permit: None };
-        self.handlers.update_full();
+        self.handlers.update_availability();
     }
 }
 
@@ -141,7 +166,7 @@ impl std::fmt::Debug for Handlers {
 /// Builds [`Handlers`].
 #[derive(Default)]
 pub struct HandlersBuilder {
-    skills: Vec<(Skill, Box<dyn DynHandler>)>,
+    skills: SkillSet,
     concurrency: Concurrency,
 }
 
@@ -149,7 +174,7 @@ impl HandlersBuilder {
     /// Adds a skill and its handler, replacing a skill with the same name.
     pub fn skill(mut self, skill: Skill, handler: impl Handler) -> Self {
         self.skills.retain(|(other, _)| other.name != skill.name);
-        self.skills.push((skill, Box::new(handler)));
+        self.skills.push((Arc::new(skill), Arc::new(handler)));
         self
     }
 
@@ -163,11 +188,13 @@ impl HandlersBuilder {
     pub fn build(self) -> Handlers {
         let concurrency = self.concurrency.0.clamp(1, Semaphore::MAX_PERMITS);
         Handlers(Arc::new(Inner {
-            skills: self.skills,
+            skills: RwLock::new(Arc::new(self.skills)),
+            replaced: watch::Sender::new(0),
             permits: Arc::new(Semaphore::new(concurrency)),
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
             concurrency,
-            full: watch::Sender::new(false),
+            is_offline: AtomicBool::new(false),
+            availability: watch::Sender::new(Availability::Online),
         }))
     }
 }
@@ -179,8 +206,27 @@ impl Handlers {
     }
 
     /// The skills.
-    pub fn skills(&self) -> impl Iterator<Item = &Skill> {
-        self.0.skills.iter().map(|(skill, _)| skill)
+    pub fn skills(&self) -> impl Iterator<Item = Arc<Skill>> + use<> {
+        let skills = self.0.skills();
+        (0..skills.len()).map(move |at| Arc::clone(&skills[at].0))
+    }
+
+    /// Replaces all skills and their handlers. Running jobs go on; those that wait for a permit are
+    /// done by the new handler of their skill, and declined if there is none.
+    pub fn replace_skills(&self, by: HandlersBuilder) {
+        *self.0.skills.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(by.skills);
+        self.0.replaced.send_modify(|count| *count += 1);
+    }
+
+    /// Counts how often the skills were replaced.
+    pub(super) fn watch_skills(&self) -> watch::Receiver<u64> {
+        self.0.replaced.subscribe()
+    }
+
+    /// Says whether the handlers can work. While they cannot, a hub gives the agent no new jobs.
+    pub fn set_offline(&self, is_offline: bool) {
+        self.0.is_offline.store(is_offline, Ordering::SeqCst);
+        self.0.update_availability();
     }
 
     /// How many jobs run at a time.
@@ -199,9 +245,9 @@ impl Handlers {
         self.0.permits.available_permits() == 0
     }
 
-    /// Watches `is_full`.
-    pub(super) fn watch_full(&self) -> watch::Receiver<bool> {
-        self.0.full.subscribe()
+    /// Watches whether the agent takes work.
+    pub(super) fn watch_availability(&self) -> watch::Receiver<Availability> {
+        self.0.availability.subscribe()
     }
 
     /// Starts no more jobs: those that wait for a permit are declined.
@@ -211,18 +257,18 @@ impl Handlers {
 
     /// Closes all handlers and ends what lives longer than one job.
     pub async fn close_handlers(&self) {
-        for (_, handler) in &self.0.skills {
+        for (_, handler) in self.0.skills().iter() {
             handler.end().await;
         }
     }
 
     /// The skill with this name.
-    pub fn skill(&self, name: &str) -> Option<&Skill> {
+    pub fn skill(&self, name: &str) -> Option<Arc<Skill>> {
         self.skills().find(|skill| skill.name == name)
     }
 
     /// Checks a job's skill and input, whatever its budget.
-    pub fn check_input(&self, skill: &str, input: &str) -> Result<&Skill, JobRefusal> {
+    pub fn check_input(&self, skill: &str, input: &str) -> Result<Arc<Skill>, JobRefusal> {
         let skill = self.skill(skill).ok_or(JobRefusal::UnknownSkill)?;
         if let Some(schema) = &skill.input_schema {
             check(schema, input).map_err(JobRefusal::InvalidInput)?;
@@ -236,7 +282,7 @@ impl Handlers {
         skill: &str,
         budget: Credits,
         input: &str,
-    ) -> Result<&Skill, JobRefusal> {
+    ) -> Result<Arc<Skill>, JobRefusal> {
         let known = self.skill(skill).ok_or(JobRefusal::UnknownSkill)?;
         if budget < known.price {
             return Err(JobRefusal::BudgetTooLow { price: known.price });
@@ -267,7 +313,8 @@ impl Handlers {
     }
 
     async fn run_handler(&self, job: Job) -> Outcome {
-        let known = self.0.skills.iter().find(|(skill, _)| skill.name == job.skill);
+        let skills = self.0.skills();
+        let known = skills.iter().find(|(skill, _)| skill.name == job.skill);
         let Some((skill, handler)) = known else {
             return Outcome::Declined(JobRefusal::UnknownSkill.to_string());
         };

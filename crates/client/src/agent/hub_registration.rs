@@ -1,8 +1,10 @@
 //! Registration at a hub: under the agent's earlier id and key, or as a new agent.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::error::{AgentError, OTHER_INSTANCE};
@@ -14,6 +16,7 @@ use super::hub::{
 use super::state_dir::StateDir;
 use crate::call::{CallError, Hub};
 use crate::key::KeyFile;
+use crate::worker::retry_until_answered;
 
 /// How often to check for a hub that is not reachable yet.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -62,6 +65,36 @@ impl HubRegistration<'_> {
                 _ => AgentEvent::WaitingForHub { hub: self.hub.base().to_owned() },
             });
             sleep(delay.max(POLL_INTERVAL)).await;
+        }
+    }
+
+    /// Registers the skills again whenever they were replaced.
+    pub(super) async fn renew_on_change(
+        &self,
+        registered: &RegisteredAgent,
+        mut changes: watch::Receiver<u64>,
+    ) -> Infallible {
+        let hub = self.hub.with_key(&registered.key);
+        loop {
+            if changes.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            let entry = AgentRegistration {
+                name: self.name,
+                owner: &registered.owner,
+                id: Some(&registered.agent_id),
+                accepts: self.accepts,
+            };
+            let action = "cannot register the changed skills";
+            let report = |error: &CallError| (self.on_event)(AgentEvent::from_error(action, error));
+            let register = || register_agent(&hub, &entry, self.handlers);
+            match retry_until_answered(retry_delay, report, register).await {
+                Ok(_) => {
+                    let skills = self.handlers.skills().map(|skill| skill.name.clone()).collect();
+                    (self.on_event)(AgentEvent::SkillsChanged { skills });
+                }
+                Err(error) => report(&error),
+            }
         }
     }
 

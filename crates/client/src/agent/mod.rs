@@ -12,6 +12,7 @@ mod handlers;
 pub mod hub;
 mod hub_registration;
 mod job;
+pub mod mcp;
 pub mod program;
 pub mod record;
 mod skill;

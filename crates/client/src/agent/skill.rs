@@ -27,6 +27,8 @@ pub struct Skill {
     pub output_schema: Option<Schema>,
     /// The time limit of one job.
     pub time_limit: Duration,
+    /// Whether a hub gets the whole schemas, and not only required members and their types.
+    pub shows_schemas: bool,
 }
 
 /// Why a skill is not valid.
@@ -56,6 +58,7 @@ impl Skill {
             input_schema: None,
             output_schema: None,
             time_limit: TIME_LIMIT,
+            shows_schemas: false,
         })
     }
 
@@ -81,6 +84,12 @@ impl Skill {
     /// Sets the time limit of one job.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
+        self
+    }
+
+    /// Gives a hub the whole schemas, and not only required members and their types.
+    pub fn show_schemas(mut self) -> Self {
+        self.shows_schemas = true;
         self
     }
 

@@ -110,7 +110,7 @@ pub struct KeyRecord {
     /// When it was last used, to the minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "DaySpending::is_zero")]
+    #[serde(default, skip_serializing_if = "DaySpending::is_none")]
     pub spending: DaySpending,
 }
 
@@ -127,8 +127,8 @@ impl DaySpending {
         if self.day >= now.utc_day() { self.amount } else { Credits::ZERO }
     }
 
-    fn is_zero(&self) -> bool {
-        self.amount.is_zero()
+    fn is_none(&self) -> bool {
+        *self == Self::default()
     }
 
     /// Counts an amount, and returns the day it counts for.
@@ -177,6 +177,45 @@ impl World {
     pub fn key_allowance(&self, used: KeyUse, now: Timestamp) -> KeyAllowance {
         let record = self.agent_state(used.agent).and_then(|state| state.key_record(used.key));
         allowance(record, used.by_default.then_some(self.rules.default_key_limits), now)
+    }
+
+    /// Whether the limits of a key allow a transfer now.
+    pub fn check_transfer(
+        &self,
+        used: KeyUse,
+        amount: Credits,
+        now: Timestamp,
+    ) -> Result<(), Refusal> {
+        let record = self.agent_state(used.agent).and_then(|state| state.key_record(used.key));
+        let allowance = self.key_allowance(used, now);
+        check_transfers(allowance)?;
+        check_amount(record, allowance, amount)
+    }
+}
+
+fn check_transfers(KeyAllowance { limits, left_today: left }: KeyAllowance) -> Result<(), Refusal> {
+    match limits.transfers {
+        true => Ok(()),
+        false => {
+            let limit = SpendingLimit::Transfers;
+            Err(Refusal::OverLimit { limit, left, by_default: false })
+        }
+    }
+}
+
+fn check_amount(
+    record: Option<&KeyRecord>,
+    KeyAllowance { limits, left_today: left }: KeyAllowance,
+    amount: Credits,
+) -> Result<(), Refusal> {
+    let by_default = record.is_none_or(|own| !own.limits.has_amounts());
+    let over = |limit| Err(Refusal::OverLimit { limit, left, by_default });
+    match (limits.per_job, limits.per_day) {
+        (Some(per_job), _) if amount > per_job => over(SpendingLimit::PerJob(per_job)),
+        (_, Some(per_day)) if left.is_some_and(|left| amount > left) => {
+            over(SpendingLimit::PerDay(per_day))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -270,13 +309,10 @@ pub fn check_transfer(
         return Err(Refusal::NotAuthenticated);
     }
     ensure_valid(draft, used)?;
-    let KeyAllowance { limits, left_today } = allowance_in(draft, used);
-    if !limits.transfers {
-        let limit = SpendingLimit::Transfers;
-        return Err(Refusal::OverLimit { limit, left: left_today, by_default: false });
-    }
+    let allowance = allowance_in(draft, used);
+    check_transfers(allowance)?;
     check(draft, used, amount)?;
-    Ok((!limits.is_none()).then_some(used))
+    Ok((!allowance.limits.is_none()).then_some(used))
 }
 
 /// Counts a transfer that was just made.
@@ -302,17 +338,8 @@ fn check(draft: &Draft<'_>, used: KeyUse, amount: Credits) -> Result<(), Refusal
     }
     // The key may have been revoked since its job was requested, and its limits with it.
     ensure_valid(draft, used)?;
-    let KeyAllowance { limits, left_today: left } = allowance_in(draft, used);
     let own = draft.agent_state(used.agent).and_then(|state| state.key_record(used.key));
-    let by_default = own.is_none_or(|own| !own.limits.has_amounts());
-    let over = |limit| Err(Refusal::OverLimit { limit, left, by_default });
-    match (limits.per_job, limits.per_day) {
-        (Some(per_job), _) if amount > per_job => over(SpendingLimit::PerJob(per_job)),
-        (_, Some(per_day)) if left.is_some_and(|left| amount > left) => {
-            over(SpendingLimit::PerDay(per_day))
-        }
-        _ => Ok(()),
-    }
+    check_amount(own, allowance_in(draft, used), amount)
 }
 
 fn count(draft: &mut Draft<'_>, used: KeyUse, amount: Credits) -> UtcDay {

@@ -17,7 +17,7 @@ use crate::refusal::Refusal;
 use crate::time::Millis;
 
 /// How long the old key stays valid after a rotation, so that a running agent can switch over.
-const OLD_KEY_TTL: Millis = Millis::minutes(10);
+pub const OLD_KEY_TTL: Millis = Millis::minutes(10);
 
 /// Registers a new agent or updates a registered one.
 pub fn register(draft: &mut Draft<'_>, order: Registration) -> Result<Answer, Refusal> {

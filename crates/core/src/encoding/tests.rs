@@ -72,7 +72,7 @@ fn random_values_have_every_variant_of_every_type() {
     assert_eq!(seen("Command::"), each_variant::<Command>().len());
     assert_eq!(seen("Answer::"), each_variant::<Answer>().len());
     assert_eq!(seen("Refusal::"), each_variant::<Refusal>().len());
-    assert_eq!(seen("Proof::"), 3);
+    assert_eq!(seen("Proof::"), 4);
     assert_eq!((seen("WorkerReport::"), seen("JobRef::"), seen("OfferTerms::")), (4, 4, 3));
 }
 

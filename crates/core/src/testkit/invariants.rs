@@ -10,6 +10,7 @@ mod discovery;
 mod economy;
 mod end_notices;
 mod history;
+mod key_spending;
 mod leases;
 mod ledger;
 mod market_records;
@@ -76,6 +77,7 @@ pub struct Invariants {
     work: work::WorkChecks,
     published: market_records::MarketChecks,
     dialogue: dialogue::DialogueChecks,
+    key_spending: key_spending::KeySpendingChecks,
     /// When discovery was last checked.
     looked_at: Option<Timestamp>,
 }
@@ -96,6 +98,7 @@ impl Invariants {
         self.economy.check(&self.jobs, changes, world, now);
         self.published.check(&self.jobs, changes, world);
         self.dialogue.check(&self.jobs, changes, world);
+        self.key_spending.check(changes, world);
         leases::check(&self.jobs, changes, world, now);
         backoff::check(&self.jobs, changes, world, now);
         end_notices::check(changes, world);

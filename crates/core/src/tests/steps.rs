@@ -5,16 +5,17 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use crate::agent::key::Holder;
+use crate::agent::key_limits::{KeyLimits, KeyUse};
 use crate::agent::{Capacity, JobIntake};
 use crate::agent::{Liveness, Terms};
 use crate::alias::Digest;
 use crate::command::{
-    Actor, AnswerQuestion, AskQuestion, Command, DeliveryResult, HandoverStage, JobRef,
-    MessageIdentity, OfferRef, OfferTerms, OriginalReport, Pay, RecordHandover, Registration,
-    RemoveJobWebhook, ReportOriginal, ReportProgress, ReportResult, SendToWorker, SetJobWebhook,
-    SuspensionTarget, Timer, UpdateCard, WorkerReport,
+    Actor, AnswerQuestion, AskQuestion, Command, DeliveryResult, HandoverStage, IssueLimitedKey,
+    JobRef, MessageIdentity, OfferRef, OfferTerms, OriginalReport, Pay, RecordHandover,
+    Registration, RemoveJobWebhook, ReportOriginal, ReportProgress, ReportResult, SendToWorker,
+    SetJobWebhook, SuspensionTarget, Timer, UpdateCard, WorkerReport,
 };
-use crate::envelope::Envelope;
+use crate::envelope::{Envelope, Proof};
 use crate::id::{AgentId, NoticeId};
 use crate::idempotency::{Idempotency, Principal, Receipt, SavedAnswer};
 use crate::job::progress::{Fraction, ProgressLimits, ProgressUpdate, ResultPart};
@@ -171,6 +172,11 @@ pub fn opening() -> TestHub {
         assignments_before_backoff: 1,
         probation_period: Some(Millis::minutes(10)),
         welcome_grant,
+        default_key_limits: KeyLimits {
+            per_job: Some(credits("2.00")),
+            per_day: Some(credits("4.00")),
+            ..KeyLimits::NONE
+        },
         inbox_messages_max,
         answer_timeout: Millis::minutes(2),
         progress: ProgressLimits { reports: 4, questions: 3, ..ProgressLimits::default() },
@@ -237,6 +243,34 @@ pub fn agent_at(scene: &TestHub, who: u8) -> AgentId {
     scene.world.agent_by_alias(HOME, &native).unwrap_or(AgentId(u64::from(who) + 100))
 }
 
+/// A command that spends, with one of the keys of its author: mostly the newest, sometimes under the
+/// default limits.
+fn with_key(scene: &TestHub, command: Command) -> Envelope {
+    let (author, choice) = match &command {
+        Command::OpenJob(order) => match order.requester {
+            Requester::Agent(agent) => (Some(agent), order.uuid.as_u128()),
+            Requester::Guest(_) => (None, 0),
+        },
+        Command::AcceptOffer(order) => (Some(order.by), u128::from(order.by.0)),
+        Command::Pay(order) => {
+            let owner = scene.world.owner_by_name(&order.from);
+            let agent = owner.and_then(|owner| scene.world.agents_of(owner).next());
+            (agent, order.foreign_id.bytes().map(u128::from).sum())
+        }
+        _ => (None, 0),
+    };
+    let now = scene.now;
+    let keys = author.map(|agent| scene.world.keys_of(agent).filter(|key| key.is_valid(now)));
+    let newest = keys.and_then(|keys| keys.map(|key| key.id).max());
+    match (author, newest) {
+        (Some(agent), Some(key)) if choice % 4 != 0 => {
+            let proof = Proof::Key(KeyUse { agent, key, by_default: choice % 2 == 0 });
+            Envelope { proof, idempotency: None, command }
+        }
+        _ => command.into(),
+    }
+}
+
 impl Step {
     /// Performs the step, if the agents and jobs for it exist.
     pub fn perform(&self, scene: &mut TestHub) -> Result<(), Refusal> {
@@ -253,7 +287,7 @@ impl Step {
         }
         let envelope = match self {
             Step::Say(voice) => voice.envelope(scene),
-            step => step.command(scene).map(Envelope::from),
+            step => step.command(scene).map(|command| with_key(scene, command)),
         };
         envelope.map_or(Ok(()), |envelope| scene.run(envelope).map(drop))
     }
@@ -453,10 +487,24 @@ impl Step {
             Step::Keys { who, hash, how } => {
                 let agent = agent_at(scene, who);
                 let holder = Holder::Agent(agent);
-                match how % 3 {
+                let newest = scene.world.keys_of(agent).map(|key| key.id).max().unwrap_or_default();
+                match how % 8 {
                     0 => Command::RevokeKeys { agent, by_operator: false },
+                    1 => Command::RevokeKey { agent, key: newest },
+                    2 => Command::RecordKeyUse { agent, key: newest },
+                    3..6 => {
+                        let amount = |at: u8| (at % 4 != 0).then(|| credits(pick(&AMOUNTS, at)));
+                        let limits = KeyLimits {
+                            per_job: amount(hash),
+                            per_day: amount(hash / 4),
+                            transfers: hash % 8 != 0,
+                        };
+                        let (hash, label) = ([hash; 32], Some("walk".to_owned()));
+                        let order = IssueLimitedKey { agent, hash, label, limits };
+                        Command::IssueLimitedKey(Box::new(order))
+                    }
                     _ => {
-                        let retire_others = how % 3 == 1;
+                        let retire_others = how % 8 == 6;
                         Command::IssueKey {
                             holder,
                             hash: [hash; 32],

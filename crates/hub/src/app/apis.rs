@@ -8,6 +8,7 @@ use rialto_protocols::adapter::{Api, EdgeError, HubContext, Operation};
 use rialto_protocols::kit::rfc3339;
 use serde_json::{Value, json};
 
+use super::pages::{self, Pages};
 use super::{openapi, probes};
 use crate::edge::{OperationClash, OperationTable};
 use crate::mcp::McpApi;
@@ -22,11 +23,11 @@ pub fn operation_table(
         context.protocols.iter().map(|protocol| protocol.clone().api(context)).collect();
     let fallback = apis.iter().find(|api| api.handles_unknown_paths()).cloned();
     apis.push(Arc::new(V1Api::new(context)));
-    if context.settings.mcp.enabled {
-        apis.push(Arc::new(McpApi::new(context, &probes.metrics)));
-    }
+    apis.push(Arc::new(McpApi::new(context, &probes.metrics)));
     if let Some(fallback) = fallback {
-        apis.push(Arc::new(RootApi { probes, document: openapi::document_text(), fallback }));
+        let pages = Arc::new(Pages::new(&context.hub_url));
+        let document = openapi::document_text();
+        apis.push(Arc::new(RootApi { probes, document, pages, fallback }));
     }
     let clock = context.clone();
     let unrecognized = move |operations: &[Arc<ServedOperation>], unreadable| {
@@ -40,6 +41,7 @@ pub fn operation_table(
 struct RootApi {
     probes: probes::ProbeState,
     document: Arc<str>,
+    pages: Arc<Pages>,
     fallback: Arc<dyn Api>,
 }
 
@@ -52,8 +54,10 @@ impl Api for RootApi {
         let probes = probes::operations().into_iter();
         let probes = probes.map(|operation| operation.with_state(self.probes.clone()));
         let document = openapi::own_operations().into_iter();
+        let pages = pages::operations().into_iter();
         probes
             .chain(document.map(|operation| operation.with_state(self.document.clone())))
+            .chain(pages.map(|operation| operation.with_state(self.pages.clone())))
             .collect()
     }
 

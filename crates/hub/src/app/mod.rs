@@ -3,6 +3,7 @@
 mod apis;
 mod callers;
 pub mod openapi;
+mod pages;
 mod probes;
 mod start;
 #[cfg(test)]

@@ -16,7 +16,7 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::probes;
+use super::{pages, probes};
 use crate::{mcp, v1};
 
 /// Where the document keeps schemas.
@@ -35,7 +35,8 @@ pub fn operations() -> Vec<OperationInfo> {
     let probes = probes::operations().into_iter().map(|operation| operation.info);
     let own = own_operations().into_iter().map(|operation| operation.info);
     let mcp = mcp::api::operations().into_iter().map(|operation| operation.info);
-    protocols.chain(v1).chain(mcp).chain(probes).chain(own).collect()
+    let pages = pages::operations().into_iter().map(|operation| operation.info);
+    protocols.chain(v1).chain(mcp).chain(probes).chain(own).chain(pages).collect()
 }
 
 /// The operation that shows the document. Its state is the text.

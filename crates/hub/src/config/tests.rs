@@ -93,6 +93,9 @@ fn dev_differs_from_serve_only_where_the_book_says_so() {
         ("relay.show_endpoints", "false", "true"),
         ("relay.accept_direct", "false", "true"),
         ("a2a.owner_proof", "true", "false"),
+        ("mcp.guest", "false", "true"),
+        ("mcp.per_job", "\"10.00\"", "\"0.00\""),
+        ("mcp.per_day", "\"100.00\"", "\"0.00\""),
     ];
     assert_eq!(differing, book);
     let origin = |key: &&str| row(&dev, key).1;

@@ -28,6 +28,7 @@ use super::body_rate::BodyRateLimits;
 use super::checks::CheckResult;
 use super::cors::{self, Readers};
 use super::hosts::HostPolicy;
+use super::keyed_body::keep_key;
 use super::limited_body::LimitedBody;
 use super::operation_table::{ErrorFormat, OperationTable, Route};
 use super::rate_limits::{CallerIdentity, Principal, RateLimits};
@@ -121,7 +122,7 @@ impl Dispatcher {
         let answer = {
             let key = (self.key_uses)(&mut parts);
             let answer = self.call_operation(route, caller, &mut rate, parts, body);
-            let answer = key_use::scope(key, answer);
+            let answer = key_use::scope(key, async { keep_key(answer.await) });
             let answer = self.answer_while_current(class, errors, answer);
             let mut answer = pin!(AssertUnwindSafe(answer).catch_unwind());
             poll_fn(|context| scope.during(|| answer.as_mut().poll(context))).await

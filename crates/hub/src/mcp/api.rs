@@ -11,6 +11,7 @@ use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use rialto_core::refusal::Refusal;
+use rialto_engine::key_use;
 use rialto_protocols::adapter::Access::AgentOrAnonymous;
 use rialto_protocols::adapter::api::ServedOperation;
 use rialto_protocols::adapter::caller::Credential;
@@ -29,7 +30,7 @@ use super::tools::{self, ToolGroups};
 use super::wire::error::{INVALID_REQUEST, RpcError};
 use super::wire::method::Method;
 use super::wire::response::Reply;
-use crate::edge::{RequestId, TraceParent};
+use crate::edge::{RequestId, TraceParent, keep_key};
 use crate::telemetry::{McpRequestLabels, Metrics, RequestScope};
 use crate::v1::errors::MALFORMED;
 use crate::v1::problem::Problem;
@@ -115,6 +116,9 @@ impl Api for McpApi {
     }
 
     fn operations(&self) -> Vec<Operation<()>> {
+        if !self.0.context.settings.mcp.enabled {
+            return Vec::new();
+        }
         let bind = |operation: Operation<McpState>| operation.with_state(self.0.clone());
         operations().into_iter().map(bind).collect()
     }
@@ -155,7 +159,9 @@ impl Api for McpApi {
             match McpCaller::authenticate(&context, credential).await {
                 Ok(caller) => {
                     parts.extensions.insert(caller);
-                    operation.call_handler(Request::from_parts(parts, body)).await
+                    let handled = operation.call_handler(Request::from_parts(parts, body));
+                    // A model spends less than a program, unless its key has limits of its own.
+                    key_use::with_default_limits(async { keep_key(handled.await) }).await
                 }
                 Err(error) => caller_refusal(error),
             }

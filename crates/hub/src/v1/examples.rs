@@ -6,6 +6,8 @@ use rialto_protocols::adapter::api_protocol;
 
 pub const CREDITS: &str = r#"{"owner":"acme","amount":100.00}"#;
 pub const KEY: &str = r#"{"retire_others":true}"#;
+pub const LIMITED_KEY: &str =
+    r#"{"label":"laptop","per_job":1.00,"per_day":10.00,"transfers":false}"#;
 pub const ACK: &str = r#"{"up_to":17}"#;
 pub const MESSAGE: &str =
     r#"{"to":"a3b8d1b6-0b3b-4b1a-9c1a-1a2b3c4d5e6f","body":{"text":"hello"}}"#;
@@ -34,6 +36,7 @@ pub fn example_for(field: &str) -> Option<Cow<'static, str>> {
         "/owner" | "/amount" => CREDITS,
         "/create" => r#"{"owner":"acme","amount":100.00,"create":true}"#,
         "/retire_others" => KEY,
+        "/label" | "/per_job" | "/per_day" | "/transfers" => LIMITED_KEY,
         "/up_to" => ACK,
         "/to" | "/body" => MESSAGE,
         "/ok" | "/output" | "/took_ms" | "/cost" => RESULT,

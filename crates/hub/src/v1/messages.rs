@@ -4,6 +4,7 @@ use axum::extract::State;
 use rialto_core::alias::Protocol;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Command, SendMessage};
+use rialto_core::id::AgentId;
 use rialto_core::time::Millis;
 use rialto_engine::Failure;
 use rialto_engine::store::{Row, RowKey};
@@ -62,6 +63,24 @@ pub async fn send_message(
         let to = agent_names::find_agent(world, &name, "/to")?;
         is_registered(world, to).then_some(to).ok_or_else(Problem::not_found)
     })?;
+    let SentMessage { position, .. } = store_message(&context, by, to, body).await?;
+    Ok(ok_response(&SendResponse { position }))
+}
+
+/// A message in its receiver's inbox.
+pub struct SentMessage {
+    pub position: u64,
+    /// It was sent before, with the same idempotency key.
+    pub repeated: bool,
+}
+
+/// Stores a message, any JSON text, for its receiver.
+pub async fn store_message(
+    context: &HubContext,
+    by: AgentCaller,
+    to: AgentId,
+    body: String,
+) -> Result<SentMessage, Problem> {
     let order = SendMessage {
         from: Some(by.id),
         to,
@@ -73,10 +92,13 @@ pub async fn send_message(
         by_operator: false,
     };
     let sent = context.engine.run_once(Command::SendMessage(Box::new(order)), by.once).await?;
-    let Answer::Message { notice, .. } = sent.answer else { return Err(Failure::Fault.into()) };
-    let position = match context.engine.load_row(RowKey::Notice(notice)).await? {
-        Some(Row::Notice(notice)) => notice.position,
-        _ => return Err(Failure::Fault.into()),
+    let Answer::Message { notice, repeated } = sent.answer else {
+        return Err(Failure::Fault.into());
     };
-    Ok(ok_response(&SendResponse { position }))
+    match context.engine.load_row(RowKey::Notice(notice)).await? {
+        Some(Row::Notice(notice)) => {
+            Ok(SentMessage { position: notice.position, repeated: repeated || sent.replayed })
+        }
+        _ => Err(Failure::Fault.into()),
+    }
 }

@@ -11,7 +11,7 @@ use super::agents::view::AgentView;
 use super::examples;
 use super::jobs::view::JobView;
 use super::page::Page;
-use super::params::{AgentRef, DeliveryRef, JobRef, JobUuid, OwnerRef};
+use super::params::{AgentRef, DeliveryRef, JobRef, JobUuid, KeyRef, OwnerRef};
 use super::{
     accounts, agents, delivery_preview, events, inbox, jobs, keys, ledger, me, messages, operator,
     presence, webhooks, work,
@@ -171,6 +171,17 @@ pub fn operations() -> Vec<Operation<HubContext>> {
         delete("/v1/keys", AnyAgent, keys::revoke_keys)
             .summary("Revoke all keys of the caller")
             .responds::<keys::RevokeKeysResponse>(200, "All keys are revoked"),
+        get("/v1/keys", AnyAgent, keys::list_keys)
+            .summary("List the caller's keys, with their limits")
+            .responds::<keys::KeyList>(200, "The keys, without their secrets"),
+        post("/v1/keys", AnyAgent, keys::issue_key)
+            .summary("Issue one more key, with limits")
+            .request::<keys::LimitedKeyBody>(examples::LIMITED_KEY)
+            .responds::<keys::LimitedKeyResponse>(201, "The new key"),
+        delete("/v1/keys/{id}", AnyAgent, keys::revoke_key)
+            .summary("Revoke one key of the caller")
+            .path_param::<KeyRef>()
+            .responds::<keys::RevokeKeysResponse>(200, "The key is revoked"),
         post("/v1/operator/grants", Operator, operator::grant_credits)
             .summary("Grant credits to an owner")
             .request::<operator::CreditsBody>(examples::CREDITS)

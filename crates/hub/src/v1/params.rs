@@ -35,6 +35,10 @@ value_schema!(DeliveryRef, {
     "description": "The id of a delivery"
 });
 
+/// A key in a path.
+pub enum KeyRef {}
+value_schema!(KeyRef, {"type": "integer", "minimum": 1, "description": "The id of a key"});
+
 /// An owner in a path.
 pub enum OwnerRef {}
 value_schema!(OwnerRef, {"type": "string", "description": "The name of an owner"});

@@ -217,6 +217,9 @@ fn hint_for(error: &CallError) -> Option<String> {
                 (402, "too_few_credits" | "TRANSFER_FAILED") => {
                     "`rialto wallet balance` shows the available credits".to_owned()
                 }
+                (402, "over_limit") => {
+                    "use a key with higher limits, or one without limits".to_owned()
+                }
                 (402, "budget_too_low") => {
                     "raise --budget; `rialto agent search --skill NAME` shows prices".to_owned()
                 }
@@ -275,6 +278,7 @@ mod tests {
             (422, "ERR_IDEMPOTENCY_CONFLICT", Exit::Conflict, ""),
             (422, "other_content", Exit::Conflict, ""),
             (402, "too_few_credits", Exit::Failed, "rialto wallet balance"),
+            (402, "over_limit", Exit::Failed, "higher limits"),
             (429, "ERR_RATE_LIMITED", Exit::RateLimited, "in 7 s"),
         ] {
             let cli_error = refused(status, code, None);

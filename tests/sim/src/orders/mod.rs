@@ -7,6 +7,7 @@ mod a2a;
 mod adversary;
 pub mod agora;
 mod clara;
+pub mod keys;
 mod money;
 mod openclaw;
 mod people;
@@ -45,6 +46,7 @@ pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Ask> {
         78..83 => a2a::next(dice, scene, now)?.into(),
         _ => work::next(dice, scene, now)?.into(),
     };
+    keys::with_key(dice, scene, &mut ask.0);
     // The hub itself saves answers under a key; no caller does that under another key.
     if dice.chance(25) && !matches!(ask.command(), Command::SaveAnswer(_)) {
         ask.0.idempotency = Some(talk::once(dice));

@@ -1,13 +1,12 @@
 //! Registering, changing, leaving, and being seen.
 
-use rialto_core::agent::key::Holder;
 use rialto_core::alias::Digest;
 use rialto_core::command::{Actor, Command, Registration, SuspensionTarget, UpdateCard};
 use rialto_core::id::AgentId;
 use rialto_core::testkit::TestHub;
 use rialto_core::time::Timestamp;
 
-use super::{a2a, agora, clara, key, openclaw, registry, relay};
+use super::{a2a, agora, clara, keys, openclaw, registry, relay};
 use crate::ask::Ask;
 use crate::cast::{
     A2A, AGORA, CLARA, LATER, OF_EACH, OPENCLAW, REGISTRY, RELAY, SPOKEN, price, somebody,
@@ -52,7 +51,7 @@ pub fn next(dice: &mut Dice, scene: &TestHub, now: Timestamp) -> Option<Command>
     Some(match dice.roll(36) {
         0..=9 => again(dice, scene, now),
         10 | 11 => Command::Remove { agent, by_operator: dice.chance(50) },
-        12..=14 => keys(dice, scene, agent)?,
+        12..=14 => keys::next(dice, scene, agent)?,
         15..=17 => Command::Heartbeat { agent },
         18..=20 => Command::RecordActivity { agent },
         21..=25 => Command::ReportStatus { agent, status: openclaw::condition(dice, now, false) },
@@ -100,21 +99,6 @@ fn suspend(dice: &mut Dice, scene: &TestHub, agent: AgentId) -> Command {
     let subject =
         by_owner.map_or(SuspensionTarget::Agent(agent), |row| SuspensionTarget::Owner(row.owner));
     Command::SetSuspended { subject, suspended }
-}
-
-/// Issues and revokes keys of known agents: the caller has proven its identity.
-fn keys(dice: &mut Dice, scene: &TestHub, agent: AgentId) -> Option<Command> {
-    scene.world.agent(agent)?;
-    Some(match dice.roll(4) {
-        0 => Command::RevokeKeys { agent, by_operator: dice.chance(50) },
-        1 => Command::RenewSecret { agent },
-        _ => Command::IssueKey {
-            holder: if dice.chance(15) { Holder::Operator } else { Holder::Agent(agent) },
-            hash: key(dice),
-            retire_others: dice.chance(50),
-            by_operator: dice.chance(50),
-        },
-    })
 }
 
 /// A registration, in most cases a repeated one, by callers that may and may not.

@@ -428,8 +428,8 @@ struct SkillBody<'a> {
     skill_name: &'a str,
     description: &'a str,
     cost_per_call: raw_json::Number,
-    input_schema: BTreeMap<String, &'static str>,
-    output_schema: BTreeMap<String, &'static str>,
+    input_schema: Box<RawValue>,
+    output_schema: Box<RawValue>,
 }
 
 /// Registers an agent or, with its key, updates its registration.
@@ -438,11 +438,12 @@ pub async fn register_agent(
     agent: &AgentRegistration<'_>,
     handlers: &Handlers,
 ) -> Result<RegistrationResponse, CallError> {
+    let skills: Vec<Arc<Skill>> = handlers.skills().collect();
     let body = RegisterBody {
         agent_id: agent.id,
         agent_name: agent.name,
         owner_id: agent.owner,
-        skills: handlers.skills().map(skill_body).collect(),
+        skills: skills.iter().map(|skill| skill_body(skill)).collect(),
         version: "0.1",
         input_modes: agent.accepts,
     };
@@ -450,13 +451,35 @@ pub async fn register_agent(
 }
 
 fn skill_body(skill: &Skill) -> SkillBody<'_> {
-    let members = |schema: Option<&_>| schema.map(simple_schema).unwrap_or_default();
+    let schema = |schema: Option<&Schema>| {
+        let text = match schema {
+            Some(schema) if skill.shows_schemas => exact_schema(schema),
+            _ => {
+                let members = schema.map(simple_schema).unwrap_or_default();
+                serde_json::to_string(&members).unwrap_or_default()
+            }
+        };
+        raw_json::verbatim(&text)
+    };
     SkillBody {
         skill_name: &skill.name,
         description: &skill.description,
         cost_per_call: raw_json::amount(skill.price, 2),
-        input_schema: members(skill.input_schema.as_ref()),
-        output_schema: members(skill.output_schema.as_ref()),
+        input_schema: schema(skill.input_schema.as_ref()),
+        output_schema: schema(skill.output_schema.as_ref()),
+    }
+}
+
+/// A whole schema. One whose members are all texts would be taken for the names of types, so it gets
+/// one more that says nothing.
+fn exact_schema(schema: &Schema) -> String {
+    let text = schema.text();
+    let members: Option<BTreeMap<String, Value>> = serde_json::from_str(text).ok();
+    let is_ambiguous = members
+        .is_some_and(|members| !members.is_empty() && members.values().all(Value::is_string));
+    match text.trim_end().strip_suffix('}') {
+        Some(members) if is_ambiguous => format!(r#"{members},"properties":{{}}}}"#),
+        _ => text.to_owned(),
     }
 }
 
@@ -476,6 +499,15 @@ fn simple_schema(schema: &Schema) -> BTreeMap<String, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_schema_is_shown_whole_and_is_never_taken_for_names_of_types() {
+        let shown = |text| exact_schema(&Schema::compile(text).expect("a schema"));
+        for text in [r#"{"type":"object","required":[]}"#, "{}", r#"{ "maximum": 1.50 }"#] {
+            assert_eq!(shown(text), text);
+        }
+        assert_eq!(shown(r#"{"type":"object"}"#), r#"{"type":"object","properties":{}}"#);
+    }
 
     #[test]
     fn a_hub_may_ask_for_a_longer_wait_within_reason() {

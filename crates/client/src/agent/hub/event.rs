@@ -36,6 +36,11 @@ pub enum AgentEvent {
     },
     /// The hub no longer knows the agent; it registers again.
     Reregistering,
+    /// The agent's skills have changed, and it is registered with the new ones.
+    SkillsChanged {
+        /// The names of all skills.
+        skills: Vec<String>,
+    },
     /// A job started.
     JobStarted {
         /// The job's id.

@@ -18,7 +18,7 @@ use futures_util::stream;
 use serde::Deserialize;
 use tokio::time::{Instant, sleep};
 
-use super::handlers::Handlers;
+use super::handlers::{Availability, Handlers};
 use super::record::JobRecords;
 use crate::call::{CallError, Hub};
 use crate::notice_stream::NoticeStream;
@@ -109,31 +109,36 @@ impl HubWorker {
         until_answered("cannot go online", &self.on_event, call).await
     }
 
-    /// Reports whether the agent is full or has capacity again, until the hub refuses permanently.
+    /// Reports whether the agent takes work, until the hub refuses permanently.
     async fn report_availability(&self) {
-        let mut full = self.handlers.watch_full();
-        let mut reported = false;
+        let mut watched = self.handlers.watch_availability();
+        let mut reported = Availability::Online;
         loop {
-            let is_full = *full.borrow_and_update();
-            if is_full == reported {
+            let current = *watched.borrow_and_update();
+            if current == reported {
                 // The handlers hold the sender, so the channel cannot be closed.
-                let _ = full.changed().await;
-                sleep(DEBOUNCE).await;
+                let _ = watched.changed().await;
+                // Work for handlers that cannot work would only be declined.
+                if reported != Availability::Offline && *watched.borrow() != Availability::Offline {
+                    sleep(DEBOUNCE).await;
+                }
                 continue;
             }
             // The availability may change again while the hub cannot be reached.
             let call = || {
-                let is_full = *full.borrow();
+                let current = *watched.borrow();
                 async move {
-                    if is_full == reported {
-                        return Ok(is_full);
-                    }
-                    let status = if is_full { "busy" } else { "online" };
-                    calls::set_status(&self.hub, status).await.map(|()| is_full)
+                    let status = match current {
+                        _ if current == reported => return Ok(current),
+                        Availability::Online => "online",
+                        Availability::Busy => "busy",
+                        Availability::Offline => "offline",
+                    };
+                    calls::set_status(&self.hub, status).await.map(|()| current)
                 }
             };
             match until_answered("cannot report availability", &self.on_event, call).await {
-                Ok(is_full) => reported = is_full,
+                Ok(current) => reported = current,
                 Err(_) => return,
             }
         }

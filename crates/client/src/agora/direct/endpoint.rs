@@ -62,7 +62,7 @@ impl ProtocolEndpoint for EnvelopeEndpoint {
 
 impl PoolHandler {
     /// The skill for a resource: `agora:NAME:v1`, or the name itself.
-    fn skill(&self, resource: &str) -> Option<&Skill> {
+    fn skill(&self, resource: &str) -> Option<Arc<Skill>> {
         let name = resource.strip_prefix("agora:").and_then(|rest| rest.strip_suffix(":v1"));
         let handlers = self.0.handlers();
         handlers.skill(resource).or_else(|| name.and_then(|name| handlers.skill(name)))

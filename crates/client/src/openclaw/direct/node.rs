@@ -40,7 +40,7 @@ impl Node {
         let profile = Profile::new(&format!("chimera-{}", slug(identity.name())));
         let profile = profile.id(identity.id()).max_concurrent_tasks(max_tasks);
         let profile =
-            handlers.skills().fold(profile, |profile, skill| profile.skill(capability_of(skill)));
+            handlers.skills().fold(profile, |profile, skill| profile.skill(capability_of(&skill)));
         Ok(Self { identity: profile.build()?, pool: Arc::clone(pool) })
     }
 

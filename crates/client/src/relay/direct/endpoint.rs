@@ -205,10 +205,10 @@ impl EnvelopeEndpoint {
     }
 
     /// The requested skill, or the only one there is.
-    fn skill(&self, name: Option<&str>) -> Result<&Skill, HttpResponse> {
+    fn skill(&self, name: Option<&str>) -> Result<Arc<Skill>, HttpResponse> {
         let handlers = self.0.pool().handlers();
         let names =
-            || handlers.skills().map(|skill| skill.name.as_str()).collect::<Vec<_>>().join(", ");
+            || handlers.skills().map(|skill| skill.name.clone()).collect::<Vec<_>>().join(", ");
         if let Some(name) = name {
             let unknown = || {
                 adaptation_failed(&format!(

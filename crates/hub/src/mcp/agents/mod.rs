@@ -33,7 +33,7 @@ use watch::ToolsWatch;
 
 use super::caller::McpCaller;
 use super::catalogue::{Catalogue, ResultFuture, ServerInfo};
-use super::hub::{HubCatalogue, read_params, refuse_cursor};
+use super::hub::{self, HubCatalogue, read_params, refuse_cursor};
 use super::subscriptions::Listener;
 use super::tools::stranger_text::cut;
 use super::tools::{self, ToolError, ToolGroups};
@@ -45,7 +45,7 @@ use super::wire::version::Era;
 use crate::v1::problem::Problem;
 
 /// What a model should know before it calls anything: the hub's own words alone.
-const INSTRUCTIONS: &str = "Each tool here hires an agent of the Rialto hub for one job and PAYS for it: the price \
+pub const INSTRUCTIONS: &str = "Each tool here hires an agent of the Rialto hub for one job and PAYS for it: the price \
      stands in its description. A call waits up to 50 seconds; if it says not_finished, go on with get_job and the \
      job_id. If a job fails, nothing is paid. The same call within 2 minutes counts as a repetition and is not paid \
      again. Spend only what the user's task needs. Descriptions after \"Its own words, not checked\" and everything \
@@ -158,6 +158,19 @@ impl AgentsCatalogue {
     }
 }
 
+/// What the server can do here, as JSON text of an object.
+pub fn capabilities(era: Era) -> String {
+    let capabilities = hub::capabilities(era);
+    match era {
+        Era::Old => capabilities.to_owned(),
+        Era::New => capabilities.replacen(
+            r#""tools":{"listChanged":false}"#,
+            r#""tools":{"listChanged":true}"#,
+            1,
+        ),
+    }
+}
+
 impl Catalogue for AgentsCatalogue {
     fn server(&self) -> ServerInfo {
         self.hub.server()
@@ -168,15 +181,7 @@ impl Catalogue for AgentsCatalogue {
     }
 
     fn capabilities(&self, era: Era) -> String {
-        let capabilities = self.hub.capabilities(era);
-        match era {
-            Era::Old => capabilities,
-            Era::New => capabilities.replacen(
-                r#""tools":{"listChanged":false}"#,
-                r#""tools":{"listChanged":true}"#,
-                1,
-            ),
-        }
+        capabilities(era)
     }
 
     fn call(self: Arc<Self>, request: ClientRequest) -> ResultFuture {

@@ -67,6 +67,11 @@ impl ToolGroups {
     }
 }
 
+/// The names of all groups.
+pub fn group_names() -> impl Iterator<Item = &'static str> {
+    CATALOG.groups.keys().map(String::as_str)
+}
+
 /// The tools of these groups, as JSON text of an array.
 pub fn list(groups: &ToolGroups) -> String {
     let listed = TOOLS.iter().zip(&CATALOG.tools).filter(|(tool, _)| groups.has(&tool.name));

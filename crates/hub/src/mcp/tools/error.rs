@@ -6,6 +6,7 @@ use rialto_protocols::kit::object::ObjectWriter;
 
 use super::catalog;
 use super::stranger_text::{cut, quote};
+use crate::mcp::wire::error::RpcError;
 use crate::mcp::wire::result::{ResultObject, json_array, text_block};
 use crate::v1::problem::Problem;
 
@@ -40,8 +41,8 @@ const FIXES: [(&str, &str); 27] = [
     ("price_differs", "look at offers in get_job and agree to the price that stands there"),
     (
         "definition_changed",
-        "tell the user that the agent changed its tools; rialto connect shows the new ones and \
-         writes the new pin",
+        "tell the user that the agent changed its tools; only the user can accept them, with rialto \
+         connect and the new pin in the address",
     ),
     ("agent_unavailable", "wait, or choose another agent with find_agents"),
     ("refused", "change what the sentence names; describe_agent shows skills and input schemas"),
@@ -61,6 +62,9 @@ const FIXES: [(&str, &str); 27] = [
     ("internal", "try again later, and give the operator the id of the request"),
     ("unreachable", "start a hub with: rialto dev"),
 ];
+
+/// The code of an error that is no failure of the tool: the request itself is wrong.
+pub const INVALID_PARAMS: &str = "invalid_params";
 
 /// Why a tool failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,6 +155,16 @@ impl ToolError {
             format!("; {AGENT_SAID} {}", quote_within(said, room))
         });
         format!("{begin}{}{end}", quotation.unwrap_or_default())
+    }
+
+    /// A result that says so, or a protocol error if the request itself was wrong.
+    pub fn into_response(self) -> Result<ResultObject, RpcError> {
+        match self.code {
+            INVALID_PARAMS => {
+                Err(RpcError::invalid_params(format!("Invalid params: {}", self.what)))
+            }
+            _ => Ok(self.into_result()),
+        }
     }
 
     pub fn into_result(self) -> ResultObject {

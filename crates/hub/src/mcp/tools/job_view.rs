@@ -206,10 +206,11 @@ fn next_step(job: &Job, is_requester: bool, has_offers: bool) -> Option<String> 
             wait()
         ),
         State::Negotiating => format!("agents are asked for offers; wait for them: {}", wait()),
-        State::InputRequired { .. } => format!(
-            "the agent asks a question that is answered outside of MCP: rialto job answer {}",
-            job.uuid
-        ),
+        State::InputRequired { .. } => {
+            "the agent asks a question: read it with read_inbox, and answer \
+                                        it with send_message and reply_to = its position"
+                .to_owned()
+        }
         _ => format!("not done yet; go on with {}", wait()),
     })
 }

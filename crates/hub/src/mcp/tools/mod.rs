@@ -4,27 +4,39 @@ mod accept_offer;
 pub mod agents;
 pub mod arguments;
 mod catalog;
+mod confirmation;
 mod error;
 pub mod get_job;
 mod hire;
 pub mod hiring;
+mod inbox_text;
 pub mod job_view;
+mod make_offer;
 pub mod names;
+mod next_job;
 mod output;
+mod own_profile;
 mod part;
+mod read_inbox;
 pub mod repetition;
+mod report;
+mod send_credits;
+mod send_message;
 pub mod stranger_text;
 pub mod tasks;
+mod update_profile;
 pub mod waiting;
 mod whoami;
 
 pub use arguments::Arguments;
-pub use catalog::{INSTRUCTIONS, ToolGroups, is_read_only, known_name, list, listed_tool};
+pub use catalog::{
+    INSTRUCTIONS, ToolGroups, group_names, is_read_only, known_name, list, listed_tool,
+};
 pub use error::ToolError;
 pub use output::{RESULT_MAX, ToolOutput};
 
 use rialto_core::id::AgentId;
-use rialto_engine::keys::KeyPrefix;
+use rialto_engine::key_use;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::ijson::Json;
 use tracing::Instrument;
@@ -54,11 +66,7 @@ impl ToolCall {
 
     /// The same as `/v1` knows its callers.
     pub fn agent_caller(&self) -> Result<AgentCaller, ToolError> {
-        match self.caller {
-            McpCaller::Agent { id, key } => Ok(AgentCaller { id, prefix: key.prefix, once: None }),
-            McpCaller::Guest { id } => Ok(AgentCaller { id, prefix: KeyPrefix::AGENT, once: None }),
-            McpCaller::Anonymous => Err(ToolError::no_key()),
-        }
+        self.caller.agent_caller().ok_or_else(ToolError::no_key)
     }
 }
 
@@ -81,6 +89,13 @@ pub async fn call(name: &str, arguments: &Json<'_>, call: ToolCall) -> Option<To
 /// Every tool of the list has its line here.
 async fn run(name: &str, call: ToolCall, arguments: Arguments) -> ToolResult {
     match name {
+        "send_message" => send_message::call(call, arguments).await,
+        "read_inbox" => read_inbox::call(call, arguments).await,
+        "next_job" => next_job::call(call, arguments).await,
+        "submit_result" => report::submit(call, arguments).await,
+        "decline_job" => report::decline(call, arguments).await,
+        "make_offer" => make_offer::call(call, arguments).await,
+        "update_profile" => update_profile::call(call, arguments).await,
         "find_agents" => agents::find(call, arguments).await,
         "describe_agent" => agents::describe(call, arguments).await,
         "explain_reputation" => agents::explain(call, arguments).await,
@@ -90,6 +105,7 @@ async fn run(name: &str, call: ToolCall, arguments: Arguments) -> ToolResult {
         "cancel_job" => get_job::cancel(call, arguments).await,
         "accept_offer" => accept_offer::call(call, arguments).await,
         "whoami" => whoami::call(call, arguments).await,
+        "send_credits" => send_credits::call(call, arguments).await,
         _ => Err(ToolError::of("internal", "the hub failed; its log has details")),
     }
 }
@@ -98,7 +114,7 @@ async fn run(name: &str, call: ToolCall, arguments: Arguments) -> ToolResult {
 pub async fn detached<T: Send + 'static>(
     work: impl Future<Output = Result<T, ToolError>> + Send + 'static,
 ) -> Result<T, ToolError> {
-    let running = tokio::spawn(work.in_current_span());
+    let running = key_use::spawn(work.in_current_span());
     running
         .await
         .unwrap_or_else(|_| Err(ToolError::of("internal", "the hub failed; its log has details")))

@@ -8,6 +8,7 @@ use rialto_core::answer::Answer;
 use rialto_core::command::{Command, JobRef, OfferRef, OfferTerms};
 use rialto_core::id::AgentId;
 use rialto_core::job::{Job, Offer, Selection, State as JobState};
+use rialto_core::money::Credits;
 use rialto_core::number;
 use rialto_core::time::Millis;
 use rialto_core::world::World;
@@ -32,7 +33,7 @@ use crate::v1::strict_fields;
 const DECIMALS: usize = 6;
 /// How long an offer is valid: at most, and by default.
 const VALID_MAX: Millis = Millis::hours(24);
-const VALID_DEFAULT: Millis = Millis::minutes(5);
+pub const VALID_DEFAULT: Millis = Millis::minutes(5);
 /// Units of time, in milliseconds.
 const UNITS: [(&str, i64); 3] = [("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 
@@ -176,17 +177,33 @@ pub async fn make_offer(
     let f = strict_fields::parse_fields(&sent, OfferBody::MEMBERS)?;
     let price = f.required_credits("price", DECIMALS)?;
     let valid_for = parse_valid_for(&f)?;
+    let job = offer_price(&context, by, &id, price, valid_for).await?;
+    let made = newest_offer(&job, by.id).ok_or_else(Problem::not_found)?;
+    let view = context.engine.with_world(|world| OfferView::of(world, &job, made));
+    Ok(json_response(StatusCode::CREATED, &view))
+}
+
+/// Offers to do a job for a price; the job with the offer.
+pub async fn offer_price(
+    context: &HubContext,
+    by: AgentCaller,
+    id: &str,
+    price: Credits,
+    valid_for: Millis,
+) -> Result<Arc<Job>, Problem> {
     let uuid = id.parse::<uuid::fmt::Hyphenated>().map_err(|_| Problem::not_found())?;
     let job = JobRef::Uuid(uuid.into_uuid());
     let terms = OfferTerms::Open { valid_for };
     let order = Command::Offer { job, by: by.id, price, terms };
-    let Answer::Job { job, .. } = context.engine.run_once(order, by.once).await?.answer else {
-        return Err(Problem::not_found());
-    };
-    let newest = (0..).zip(&job.candidates.offers).filter(|(_, offer)| offer.by == by.id).last();
-    let made = newest.ok_or_else(Problem::not_found)?;
-    let view = context.engine.with_world(|world| OfferView::of(world, &job, made));
-    Ok(json_response(StatusCode::CREATED, &view))
+    match context.engine.run_once(order, by.once).await?.answer {
+        Answer::Job { job, .. } => Ok(job),
+        _ => Err(Problem::not_found()),
+    }
+}
+
+/// The last offer of an agent, and its id.
+pub fn newest_offer(job: &Job, by: AgentId) -> Option<(usize, &Offer)> {
+    (0..).zip(&job.candidates.offers).filter(|(_, offer)| offer.by == by).last()
 }
 
 /// An offer's id, as a number or as text.

@@ -1,5 +1,7 @@
 //! What a worker reports about a job: its result, its failure, or that it declines.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
@@ -78,22 +80,27 @@ rialto_protocols::request_members! {
     }
 }
 
-/// The parsed result request.
-struct ResultRequest {
-    epoch: Option<u32>,
+/// What a worker reports at the end of its work.
+pub struct WorkReport {
+    pub epoch: Option<u32>,
     /// JSON text, or the failure.
-    outcome: Result<String, FailureReport>,
-    cost: Option<Credits>,
-    took: Option<Millis>,
-    /// Numbers that were invalid, and what is used instead.
-    warnings: Vec<String>,
-    /// Digest of all relevant members.
-    content: Digest,
+    pub outcome: Result<String, FailureReport>,
+    /// What it cost; the agreed price unless it is given.
+    pub cost: Option<Credits>,
+    pub took: Option<Millis>,
 }
 
-struct FailureReport {
-    cause: Cause,
-    text: String,
+/// Why the work failed.
+pub struct FailureReport {
+    pub cause: Cause,
+    pub text: String,
+}
+
+/// The parsed result request.
+struct ResultRequest {
+    report: WorkReport,
+    /// Numbers that were invalid, and what is used instead.
+    warnings: Vec<String>,
 }
 
 impl ResultRequest {
@@ -112,16 +119,24 @@ impl ResultRequest {
             warnings.push(format!("{bad}; the hub's own clock is used instead"));
         }
         let (cost, took) = (cost.unwrap_or(None), took.unwrap_or(None));
-        let meaning = match &outcome {
+        let report = WorkReport { epoch: parse_epoch(&f)?, outcome, cost, took };
+        Ok(Self { report, warnings })
+    }
+}
+
+impl WorkReport {
+    /// Digest of all relevant members, by which a repeat is recognised.
+    fn content(&self) -> Digest {
+        let meaning = match &self.outcome {
             Ok(output) => [b"done".to_vec(), canonical_bytes(output)],
             Err(failed) => [format!("{:?}", failed.cause).into_bytes(), failed.text.clone().into()],
         };
-        let micros = cost.map_or(-1, Credits::micros).to_be_bytes();
-        let content = Digest::of(&[b"v1", &meaning[0], &meaning[1], &micros]);
-        Ok(Self { epoch: parse_epoch(&f)?, outcome, cost, took, warnings, content })
+        let micros = self.cost.map_or(-1, Credits::micros).to_be_bytes();
+        Digest::of(&[b"v1", &meaning[0], &meaning[1], &micros])
     }
 
     fn into_command(self, job: &Job, by: AgentId) -> Command {
+        let content = self.content();
         let (ok, output, failed) = match self.outcome {
             Ok(output) => (true, Some(output), None),
             Err(failed) => (false, None, Some(failed)),
@@ -143,8 +158,52 @@ impl ResultRequest {
             cause,
             text,
             meta: None,
-            content: self.content,
+            content,
         }))
+    }
+}
+
+/// A job after its worker's report.
+pub struct ReportedJob {
+    pub job: Arc<Job>,
+    pub paid: Credits,
+    /// The same result was reported before.
+    pub repeated: bool,
+}
+
+/// Takes a worker's report about one of its jobs, by any of the job's ids.
+pub async fn report_work(
+    context: &HubContext,
+    by: AgentCaller,
+    id: &str,
+    report: WorkReport,
+) -> Result<ReportedJob, Problem> {
+    let job = find_party_job(context, by.id, id).await?;
+    context.engine.record_seen(by.id);
+    let order = report.into_command(&job, by.id);
+    match context.engine.run_once(order, by.once).await?.answer {
+        Answer::Job { job, repeated } => {
+            let paid = job.result.as_ref().map_or(Credits::ZERO, |report| report.paid);
+            Ok(ReportedJob { job, paid, repeated })
+        }
+        _ => Err(Problem::not_found()),
+    }
+}
+
+/// The worker declines one of its jobs; the job afterwards.
+pub async fn decline(
+    context: &HubContext,
+    by: AgentCaller,
+    id: &str,
+    epoch: Option<u32>,
+    reason: Option<String>,
+) -> Result<Arc<Job>, Problem> {
+    let job = find_party_job(context, by.id, id).await?;
+    context.engine.record_seen(by.id);
+    let order = Command::Decline { job: JobRef::Id(job.id), by: by.id, epoch, reason };
+    match context.engine.run_once(order, by.once).await?.answer {
+        Answer::Job { job, .. } => Ok(job),
+        _ => Err(Problem::not_found()),
     }
 }
 
@@ -219,18 +278,12 @@ pub async fn submit_result(
     PathParam(id): PathParam,
     BodyBytes(body): BodyBytes,
 ) -> HandlerResult {
-    let mut said = ResultRequest::parse(&body)?;
-    let warnings = std::mem::take(&mut said.warnings);
-    let job = find_party_job(&context, by.id, &id).await?;
-    context.engine.record_seen(by.id);
-    let order = said.into_command(&job, by.id);
-    let ran = context.engine.run_once(order, by.once).await?;
-    let Answer::Job { job, repeated } = ran.answer else { return Err(Problem::not_found()) };
-    let paid = format_amount(job.result.as_ref().map_or(Credits::ZERO, |report| report.paid));
+    let ResultRequest { report, warnings } = ResultRequest::parse(&body)?;
+    let ReportedJob { job, paid, repeated } = report_work(&context, by, &id, report).await?;
     Ok(ok_response(&ResultResponse {
         id: job.uuid,
         state: state_name(job.state),
-        paid,
+        paid: format_amount(paid),
         repeated,
         warnings,
     }))
@@ -254,13 +307,6 @@ pub async fn decline_job(
     let f = strict_fields::parse_fields(&json, DeclineBody::MEMBERS)?;
     let epoch = parse_epoch(&f)?;
     let reason = parse_text(&f, "reason")?;
-    let job = find_party_job(&context, by.id, &id).await?;
-    context.engine.record_seen(by.id);
-    let order = Command::Decline { job: JobRef::Id(job.id), by: by.id, epoch, reason };
-    match context.engine.run_once(order, by.once).await?.answer {
-        Answer::Job { job, .. } => {
-            Ok(ok_response(&DeclineResponse { id: job.uuid, state: state_name(job.state) }))
-        }
-        _ => Err(Problem::not_found()),
-    }
+    let job = decline(&context, by, &id, epoch, reason).await?;
+    Ok(ok_response(&DeclineResponse { id: job.uuid, state: state_name(job.state) }))
 }

@@ -20,9 +20,11 @@ use rialto_core::time::{Millis, Timestamp};
 use rialto_core::world::Rules;
 use rialto_engine::Engine;
 use rialto_engine::delivery::egress::{Egress, EgressSettings};
+use rialto_engine::key_use;
 use rialto_engine::keys::{Key, KeyPrefix};
 use rialto_engine::store::memory::MemoryStore;
 use rialto_engine::testkit::{ManualClock, start_engine};
+use rialto_protocols::adapter::caller::Credential;
 use rialto_protocols::adapter::shutdown::Shutdown;
 use rialto_protocols::adapter::{Api, HubContext, HubContextParts, settings};
 use rialto_protocols::registry;
@@ -292,12 +294,17 @@ impl Hub {
     }
 
     pub async fn ask(&self, request: Request<Body>) -> Response {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        // As the edge does.
+        let key = Credential::of(&self.engine, &mut parts).key_use();
         let route = self.operations.find(&parts.method, parts.uri.path());
-        match route.select(parts, body).await {
-            Ok((operation, request)) => operation.api.call(operation, request).await,
-            Err(refusal) => refusal,
-        }
+        let answer = async {
+            match route.select(parts, body).await {
+                Ok((operation, request)) => operation.api.call(operation, request).await,
+                Err(refusal) => refusal,
+            }
+        };
+        key_use::scope(key, answer).await
     }
 
     pub async fn send(&self, request: Request<Body>) -> Got {

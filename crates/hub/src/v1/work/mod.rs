@@ -173,7 +173,7 @@ fn parse_assignment(text: &str) -> Option<(AssignmentRef, KnownDialogue)> {
 }
 
 /// The jobs an agent has now and may report, oldest first.
-fn assigned_jobs(world: &World, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
+pub fn assigned_jobs(world: &World, agent: AgentId) -> impl Iterator<Item = &Arc<Job>> {
     world.assigned_jobs(agent).filter(|job| job.state.is_assigned())
 }
 
@@ -212,7 +212,7 @@ fn find_changes(
 }
 
 /// Returns these jobs, marked as handed over if they were not.
-async fn mark_handed_over(
+pub async fn mark_handed_over(
     context: &HubContext,
     agent: AgentId,
     jobs: Vec<Arc<Job>>,

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rialto_client::agent::Outcome;
 use rialto_client::agent::hub::AgentEvent;
+use rialto_client::agent::mcp::ServerEvent;
 use serde_json::{Value, json};
 
 use crate::commands::output;
@@ -33,6 +34,40 @@ impl EventPrinter {
         }
         let short: String = job.chars().take(8).collect();
         eprintln!("[{}] {}", output::escape_line(&short), output::escape_line(line));
+    }
+
+    /// Prints a line of the log of an MCP server.
+    pub fn print_server_line(&self, line: &str) {
+        if self.as_json {
+            return self.print(&json!({"event": "log", "job": null, "line": line}));
+        }
+        eprintln!("[mcp] {}", output::escape_line(line));
+    }
+
+    /// Prints an event of an MCP server.
+    pub fn print_server_event(&self, event: &ServerEvent) {
+        let (document, text) = match event {
+            ServerEvent::Ended { why, retry_in } => {
+                let seconds = retry_in.map(|delay| delay.as_secs());
+                let text = match seconds {
+                    Some(seconds) => format!("{why}; trying again in {seconds} s"),
+                    None => format!("{why}; giving up"),
+                };
+                (json!({"event": "server_ended", "why": why, "retry_in_seconds": seconds}), text)
+            }
+            ServerEvent::Connected => {
+                let text = "the MCP server is connected again".to_owned();
+                (json!({"event": "server_connected"}), text)
+            }
+            ServerEvent::Unlisted { why } => (
+                json!({"event": "tools_unreadable", "why": why}),
+                format!("the changed list of tools cannot be read: {why}"),
+            ),
+        };
+        match self.as_json {
+            true => self.print(&document),
+            false => eprintln!("{}", output::escape_lines(&text)),
+        }
     }
 
     /// Prints an event about its jobs or its hub.
@@ -86,6 +121,10 @@ fn describe(event: &AgentEvent) -> (Value, String) {
         AgentEvent::Reregistering => (
             json!({"event": "forgotten"}),
             "the hub does not know this agent's key; registering again".to_owned(),
+        ),
+        AgentEvent::SkillsChanged { skills } => (
+            json!({"event": "skills_changed", "skills": skills}),
+            format!("registered with changed skills: {}", skills.join(", ")),
         ),
         AgentEvent::Retrying { action, why } => (
             json!({"event": "trouble", "what": action, "why": why}),

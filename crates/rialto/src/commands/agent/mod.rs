@@ -3,6 +3,7 @@
 mod add;
 mod event_printer;
 mod list;
+mod mcp;
 mod plan;
 mod register;
 mod run;
@@ -21,7 +22,7 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Run any program as an agent
+    /// Run any program, or the tools of an MCP server, as an agent
     Run(Box<run::Args>),
     /// Register an agent, or update one with its key
     Register(register::Args),

@@ -13,6 +13,7 @@ use rialto_client::agent::{Agent, Concurrency, Skill, SkillError};
 use serde::Deserialize;
 
 use super::event_printer::EventPrinter;
+use super::mcp::{AgentEntry, McpEntry, McpPlan};
 use super::run::Args;
 use crate::commands::context::agents::dir_name;
 use crate::commands::time::{positive_duration, to_duration};
@@ -34,7 +35,10 @@ struct AgentFile {
     /// Names of variables that are passed to programs.
     #[serde(default)]
     env: Vec<String>,
+    #[serde(default)]
     skill: Vec<SkillEntry>,
+    /// A server whose tools are the skills.
+    mcp: Option<McpEntry>,
 }
 
 /// One skill.
@@ -102,15 +106,35 @@ enum Program {
     Http(HttpProgram),
 }
 
-impl AgentPlan {
+/// The agent to run.
+pub enum Plan {
+    Programs(AgentPlan),
+    Mcp(McpPlan),
+}
+
+impl Plan {
     pub fn read(args: &Args) -> CliResult<Self> {
-        let mut plan = match &args.skill {
-            Some(_) => Self::from_flags(args)?,
-            None => {
-                let path = args.file.clone().unwrap_or_else(|| PathBuf::from(FILE));
-                Self::from_file(AgentFile::load(&path)?, &path)?
+        if let Some(server) = &args.mcp {
+            return McpPlan::from_flags(args, server).map(Self::Mcp);
+        }
+        if args.skill.is_some() {
+            return AgentPlan::from_flags(args)?.with_flags(args).map(Self::Programs);
+        }
+        let path = args.file.clone().unwrap_or_else(|| PathBuf::from(FILE));
+        let mut file = AgentFile::load(&path)?;
+        match file.mcp.take() {
+            Some(entry) => {
+                McpPlan::from_file(file.into_agent(&path, args)?, entry, args).map(Self::Mcp)
             }
-        };
+            None => AgentPlan::from_file(file, &path)?.with_flags(args).map(Self::Programs),
+        }
+    }
+}
+
+impl AgentPlan {
+    /// The plan with what flags say beside the file.
+    fn with_flags(self, args: &Args) -> CliResult<Self> {
+        let mut plan = self;
         if let Some(name) = args.name.as_ref().filter(|name| **name != plan.name) {
             plan.name.clone_from(name);
             // Another name on the command line is another agent with the same file.
@@ -138,7 +162,7 @@ impl AgentPlan {
         };
         let entry = SkillEntry {
             name: args.skill.clone().unwrap_or_default(),
-            price: args.price.clone().unwrap_or_default(),
+            price: only_price(&args.price)?,
             about: args.about.clone().unwrap_or_default(),
             exec: args.exec.clone(),
             http: args.http.clone(),
@@ -162,23 +186,13 @@ impl AgentPlan {
     }
 
     fn from_file(file: AgentFile, path: &Path) -> CliResult<Self> {
-        // `python3 handler.py` means the handler in the file's folder.
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new(".")).to_owned();
-        let state_name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let (folder, state_name) = place_of(path);
         let first = file.skill.first().map(|skill| skill.name.clone());
         if let Some(name) = find_duplicate_skill(&file.skill) {
             let message = format!("skill {name} is defined twice");
             return Err(CliError::usage(message, "give each skill a unique name"));
         }
-        let concurrency = match file.concurrency {
-            None => Concurrency::default(),
-            Some(0) => {
-                let message = "concurrency must be above zero";
-                return Err(CliError::usage(message, "write it like concurrency = 4"));
-            }
-            Some(count) => Concurrency(count.into()),
-        };
+        let concurrency = read_concurrency(file.concurrency)?;
         let skills: CliResult<_> =
             file.skill.into_iter().map(|entry| skill_from_entry(entry, &folder)).collect();
         Ok(Self {
@@ -235,6 +249,38 @@ impl AgentPlan {
             };
         }
         agent
+    }
+}
+
+/// The folder of a file, in which its commands run, and the name of the state directory there.
+fn place_of(path: &Path) -> (PathBuf, Option<String>) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).to_owned();
+    (folder, path.file_name().map(|name| name.to_string_lossy().into_owned()))
+}
+
+fn read_concurrency(count: Option<u16>) -> CliResult<Concurrency> {
+    match count {
+        None => Ok(Concurrency::default()),
+        Some(0) => {
+            let message = "concurrency must be above zero";
+            Err(CliError::usage(message, "write it like concurrency = 4"))
+        }
+        Some(count) => Ok(Concurrency(count.into())),
+    }
+}
+
+/// The one price of a skill.
+fn only_price(prices: &[String]) -> CliResult<String> {
+    match prices {
+        [price] => Ok(price.clone()),
+        _ => {
+            let message = "a skill has one price";
+            Err(CliError::usage(
+                message,
+                "several prices are for --mcp; use agent.toml for several skills",
+            ))
+        }
     }
 }
 
@@ -317,6 +363,33 @@ fn skill_error(name: &str, why: &SkillError) -> CliError {
 }
 
 impl AgentFile {
+    /// The agent of a file whose skills are the tools of a server.
+    fn into_agent(self, path: &Path, args: &Args) -> CliResult<AgentEntry> {
+        if !self.skill.is_empty() {
+            let message = format!("{} has both [mcp] and [[skill]]", path.display());
+            return Err(CliError::usage(message, "write two files: an agent has one or the other"));
+        }
+        if !self.env.is_empty() || !args.env.is_empty() {
+            let message = "an MCP server gets the whole environment, except RIALTO_*";
+            return Err(CliError::usage(message, "remove env: it is for programs"));
+        }
+        let (folder, mut state_name) = place_of(path);
+        if let Some(name) = args.name.as_ref().filter(|name| Some(*name) != self.name.as_ref()) {
+            // Another name on the command line is another agent with the same file.
+            state_name = Some(dir_name(name));
+        }
+        let mut accepts = self.accepts;
+        accepts.extend_from_slice(&args.accepts);
+        Ok(AgentEntry {
+            name: args.name.clone().or(self.name),
+            owner: args.owner.clone().or(self.owner),
+            accepts,
+            concurrency: read_concurrency(args.concurrency.or(self.concurrency))?,
+            folder,
+            state_name,
+        })
+    }
+
     fn load(path: &Path) -> CliResult<Self> {
         let shown = path.display();
         let text = fs::read_to_string(path).map_err(|error| {
@@ -327,8 +400,11 @@ impl AgentFile {
         let file: Self = toml::from_str(&text).map_err(|error| {
             CliError::usage(format!("{shown}: {}", error.to_string().trim_end()), EXAMPLE)
         })?;
-        if file.skill.is_empty() {
-            return Err(CliError::usage(format!("{shown} has no skill"), EXAMPLE));
+        if file.skill.is_empty() && file.mcp.is_none() {
+            return Err(CliError::usage(
+                format!("{shown} has neither [[skill]] nor [mcp]"),
+                EXAMPLE,
+            ));
         }
         Ok(file)
     }

@@ -1,7 +1,7 @@
 //! `rialto agent run`: runs any program as an agent.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rialto_client::agent::{AgentError, StateDir};
@@ -10,7 +10,8 @@ use rialto_hub::shutdown::Shutdown;
 use tokio::net::TcpListener;
 
 use super::event_printer::EventPrinter;
-use super::plan::AgentPlan;
+use super::mcp;
+use super::plan::Plan;
 use crate::commands::context::agents::{AgentStart, dir_name_with_digest};
 use crate::commands::context::home;
 use crate::commands::hub_options::KeyOrigin;
@@ -20,11 +21,29 @@ use crate::commands::{CliError, CliResult, Exit, HubOptions, key_file};
 #[derive(clap::Args)]
 pub struct Args {
     /// Skill the agent offers
-    #[arg(long, value_name = "NAME", requires = "price", requires = "program")]
+    #[arg(long, value_name = "NAME", group = "offered", requires = "price", requires = "program")]
     pub skill: Option<String>,
-    /// Price of one job, like 0.05
-    #[arg(long, value_name = "CREDITS", requires = "skill")]
-    pub price: Option<String>,
+    /// Sell the tools of this MCP server: a command line or a URL
+    #[arg(long, value_name = "COMMAND|URL", group = "offered", conflicts_with_all = ["file", "env"])]
+    pub mcp: Option<String>,
+    /// Header for an MCP server at a URL, like 'Authorization: env:TOKEN'; can be repeated
+    #[arg(long, value_name = "NAME: VALUE", requires = "mcp")]
+    pub mcp_header: Vec<String>,
+    /// Tools to sell, like a,read_* [default: all at a hub on this machine, else read-only ones]
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        requires = "mcp",
+        conflicts_with = "all_tools"
+    )]
+    pub tools: Vec<String>,
+    /// Sell all tools of the MCP server, wherever the hub is
+    #[arg(long, requires = "mcp")]
+    pub all_tools: bool,
+    /// Price of one job, like 0.05; with --mcp the price of all tools, or of one, like TOOL=0.05
+    #[arg(long, value_name = "CREDITS", requires = "offered")]
+    pub price: Vec<String>,
     /// Command line to run for each job
     #[arg(long, value_name = "CMD", group = "program", requires = "skill")]
     pub exec: Option<String>,
@@ -37,7 +56,8 @@ pub struct Args {
     /// Exchange JSON lines with the command: progress, parts, questions, messages
     #[arg(long, requires = "exec")]
     pub lines: bool,
-    /// Time limit of a job; then the program gets SIGTERM, and SIGKILL if it does not exit
+    /// Time limit of a job; then the program gets SIGTERM, and SIGKILL if it does not exit, and a
+    /// call of an MCP tool is cancelled [default: 30s, of MCP tools 60s]
     #[arg(long, value_name = "TIME", value_parser = positive_duration)]
     pub timeout: Option<Millis>,
     /// Jobs at a time; others wait
@@ -77,17 +97,18 @@ pub async fn run(options: &HubOptions, args: &Args) -> CliResult {
     let stop = Shutdown::on_signals()
         .map_err(|error| CliError::failed(error.to_string(), "run it again"))?;
     options.reject_acting("name the agent with --name, or pass its key with --key-file")?;
-    let plan = AgentPlan::read(args)?;
-    let state_dir = open_state_dir(options, &plan)?;
+    let plan = match Plan::read(args)? {
+        Plan::Mcp(plan) => return mcp::run(options, args, plan, stop).await,
+        Plan::Programs(plan) => plan,
+    };
+    let folder = std::fs::canonicalize(&plan.folder)
+        .map_err(|error| home::read_error(&plan.folder, &error))?;
+    let state_dir = open_state_dir(options, &plan.name, &folder, plan.state_name.as_deref())?;
     let printer = Arc::new(EventPrinter::new(options.json));
     let records = state_dir.records().map_err(agent_error)?;
     let mut agent = plan.build_agent(&records, &printer).state_dir(state_dir);
     if let Some(address) = args.direct {
-        let listener = TcpListener::bind(address).await.map_err(|error| {
-            let message = format!("cannot listen at {address}: {error}");
-            CliError::failed(message, "choose another address with --direct")
-        })?;
-        agent = agent.listener(listener);
+        agent = agent.listener(listen(address).await?);
     }
     // Peers need no hub, so with --direct a hub is used only if it is named.
     if args.direct.is_none() || options.hub.is_some() {
@@ -98,9 +119,22 @@ pub async fn run(options: &HubOptions, args: &Args) -> CliResult {
     Ok(Exit::Ok)
 }
 
+/// Listens for peers.
+pub async fn listen(address: SocketAddr) -> CliResult<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let message = format!("cannot listen at {address}: {error}");
+        CliError::failed(message, "choose another address with --direct")
+    })
+}
+
 /// Opens the agent's state directory: the one for its key if a key is given, or else the one for
 /// its name in its folder.
-fn open_state_dir(options: &HubOptions, plan: &AgentPlan) -> CliResult<StateDir> {
+pub fn open_state_dir(
+    options: &HubOptions,
+    name: &str,
+    folder: &Path,
+    state_name: Option<&str>,
+) -> CliResult<StateDir> {
     let variable_key = match options.key_origin()? {
         KeyOrigin::Variable => options.load_key()?,
         KeyOrigin::File(_) | KeyOrigin::Context(_) => None,
@@ -109,14 +143,14 @@ fn open_state_dir(options: &HubOptions, plan: &AgentPlan) -> CliResult<StateDir>
     let open = |path: PathBuf| {
         StateDir::open(path).map_err(|error| match error {
             AgentError::AlreadyRunning { .. } => {
-                let (name, context) = (&plan.name, context.name());
+                let context = context.name();
                 let message = format!("agent {name} of context {context} is already running");
                 CliError::conflict(message, "give this one another name with --name")
             }
             error => agent_error(error),
         })
     };
-    let dir_of_key = |key: &str| context.ensure_agent_dir(&dir_name_with_digest(&plan.name, key));
+    let dir_of_key = |key: &str| context.ensure_agent_dir(&dir_name_with_digest(name, key));
     match (&options.key_file, variable_key) {
         (Some(path), _) => {
             let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -124,18 +158,12 @@ fn open_state_dir(options: &HubOptions, plan: &AgentPlan) -> CliResult<StateDir>
             Ok(open(dir)?.with_key_file(path))
         }
         (None, Some(keys)) => Ok(open(dir_of_key(keys.key.reveal())?)?.with_key(keys.key)),
-        (None, None) => {
-            let folder = std::fs::canonicalize(&plan.folder)
-                .map_err(|error| home::read_error(&plan.folder, &error))?;
-            let state_name = plan.state_name.as_deref();
-            let start = AgentStart { name: &plan.name, folder: &folder, state_name };
-            open(context.claim_name(&start)?)
-        }
+        (None, None) => open(context.claim_name(&AgentStart { name, folder, state_name })?),
     }
 }
 
 /// The hub to work for. A key is used only at its own hub.
-fn hub_url(options: &HubOptions) -> CliResult<String> {
+pub fn hub_url(options: &HubOptions) -> CliResult<String> {
     let keys = match &options.key_file {
         Some(path) if path.exists() => Some(key_file::load(path)?),
         _ => None,
@@ -151,7 +179,7 @@ fn hub_url(options: &HubOptions) -> CliResult<String> {
 }
 
 /// Turns an agent error into an error of the command line.
-fn agent_error(error: AgentError) -> CliError {
+pub fn agent_error(error: AgentError) -> CliError {
     match error {
         AgentError::Call(error) => error.into(),
         AgentError::StateFile { path, error } => home::write_error(&path, &error),
