@@ -142,3 +142,33 @@ async fn tasks_are_for_their_requester_and_for_clients_that_declare_them() {
     }
     market.hub.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_chooses_how_long_a_call_is_waited_for_before_it_is_a_task() {
+    let market = Market::open_with(&[("mcp.task_after", "2s")]).await;
+    market.slow_worker("slow", "slow", "0.05").await;
+    let begun = std::time::Instant::now();
+    let task = with_tasks(&market).call("hire", hire("a")).await;
+    assert_eq!(task["resultType"], "task");
+    assert!(begun.elapsed() >= std::time::Duration::from_secs(2));
+    // A shorter wait ends first.
+    let mut brief = hire("b");
+    brief["wait_seconds"] = json!(1);
+    assert_eq!(with_tasks(&market).ok("hire", brief).await["done"], false);
+    market.hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_accepted_offer_may_become_a_task() {
+    let market = Market::open().await;
+    let one = market.slow_worker("one", "paint", "0.50").await;
+    let client = with_tasks(&market);
+    let ask = json!({"skill": "paint", "input": {}, "budget": "1", "select": "offers"});
+    let job = client.ok("hire", ask).await["job_id"].clone();
+    let path = format!("/v1/jobs/{}/offers", job.as_str().unwrap());
+    market.hub.post(&path, Some(&one.key), &json!({"price": 0.40})).await.expect(201);
+    let accept = json!({"job_id": job, "agent": "one", "price": "0.40"});
+    let task = client.call("accept_offer", accept).await;
+    assert_eq!((&task["resultType"], &task["taskId"]), (&json!("task"), &job));
+    market.hub.stop().await;
+}

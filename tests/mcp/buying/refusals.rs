@@ -119,7 +119,7 @@ async fn things_of_others_are_like_things_that_do_not_exist() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn money_that_is_not_there_and_budgets_that_are_too_fine_are_refused() {
-    let market = Market::open().await;
+    let market = Market::open_with(&[("mcp.per_job", "0"), ("mcp.per_day", "0")]).await;
     let (_, worker) = market.worker("w", "dear", "50", json!({})).await;
     let client = market.buyer(Era::New);
     let hire = |budget: &str| json!({"skill": "dear", "input": {}, "budget": budget});

@@ -1,7 +1,6 @@
 //! Shared by these tests: the fixture server, agents of it, and jobs for them.
 
 use std::fs;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -104,9 +103,4 @@ pub fn id_of(runtime: &Runtime) -> String {
 pub fn lines(place: &Place, file: &str) -> Vec<String> {
     let text = fs::read_to_string(place.path(file)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
-}
-
-/// A moment, for what must not happen.
-pub async fn a_moment() {
-    tokio::time::sleep(Duration::from_millis(300)).await;
 }

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::kit::{
-    a_moment, agent, boss, ended, failure, fixture, hire, id_of, lines, output, place, post,
-    skills, sold,
+    agent, boss, ended, failure, fixture, hire, id_of, lines, output, place, post, skills, sold,
 };
 use super::runtime::{Place, Runtime};
 use crate::kit::{TestHub, eventually};

@@ -4,6 +4,7 @@
 and serves there, for runs of the suite against this server alone.
 """
 
+import asyncio
 import base64
 import json
 import socket
@@ -119,14 +120,33 @@ async def greet(context, arguments):
 
 
 CHANGES = InMemorySubscriptionBus()
+# A task that nothing refers to may be collected.
+CHANGING = []
+
+
+ADDED = ("added", "Comes and goes", NOTHING, answering(text("added")))
 
 
 async def change_tools(context, arguments):
-    """Offers one more tool."""
-    name = f"added_{len(TOOLS)}"
-    TOOLS.append((name, "Was added", NOTHING, answering(text(name))))
+    """Adds and removes a tool, again every second for a while: the suite calls this for one check after the other,
+    and for the hub the same call within two minutes is one call."""
+
+    async def go_on():
+        for _ in range(6):
+            await anyio.sleep(1)
+            await change_once()
+
+    await change_once()
+    CHANGING.append(asyncio.create_task(go_on()))
+    return [text("the tools have changed")]
+
+
+async def change_once():
+    if ADDED in TOOLS:
+        TOOLS.remove(ADDED)
+    else:
+        TOOLS.append(ADDED)
     await CHANGES.publish(ToolsListChanged())
-    return [text(f"added {name}")]
 
 
 # Name, description, input schema, implementation.
@@ -149,7 +169,7 @@ TOOLS = [
     ("greet", "Greets", GREETING, greet),
     ("slow_compute", "Takes its time", COMPUTATION, compute),
     ("failing_job", "Fails after a second", NOTHING, fail_late),
-    ("test_trigger_tool_change", "Adds a tool", NOTHING, change_tools),
+    ("test_trigger_tool_change", "Changes the tools", NOTHING, change_tools),
 ]
 
 

@@ -11,7 +11,7 @@ use super::offered_skill::OfferedSkill;
 use super::result;
 use super::schema::{InputForm, OutputForm, WRAPPER};
 use crate::mcp::tools::hiring::{self, Hire, Waited};
-use crate::mcp::tools::{ToolError, tasks};
+use crate::mcp::tools::{ToolCall, ToolError, tasks};
 use crate::mcp::wire::message::ClientRequest;
 use crate::mcp::wire::result::ResultObject;
 

@@ -38,8 +38,7 @@ static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
 });
 
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-    let read = |tool: &Box<RawValue>| serde_json::from_str(tool.get()).expect("a tool");
-    CATALOG.tools.iter().map(read).collect()
+    CATALOG.tools.iter().map(|tool| serde_json::from_str(tool.get()).expect("a tool")).collect()
 });
 
 /// What a model should know before it calls anything.
