@@ -5,7 +5,6 @@ use rialto_core::id::AgentId;
 use rialto_core::time::Millis;
 use rialto_hub::config::Profile;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use crate::client::{Era, McpClient};
 use crate::kit::{Agent, Reply, TestHub};
@@ -97,7 +96,8 @@ async fn the_limits_of_a_key_bind_it_in_every_protocol() {
     assert!(refused.text.contains("at most 1.00"), "{}", refused.text);
 
     let collaboration = json!({
-        "request_id": Uuid::new_v4(), "correlation_id": Uuid::new_v4(),
+        "request_id": "3f0c2a9e-0b3b-4b1a-9c1a-1a2b3c4d5e60",
+        "correlation_id": "3f0c2a9e-0b3b-4b1a-9c1a-1a2b3c4d5e61",
         "requester_agent_id": market.alias(&market.rich, "openclaw"),
         "responder_agent_id": market.alias(&market.worker, "openclaw"),
         "capability_id": "sum", "input_data": {}, "budget": 1.01, "priority": 3,
@@ -196,7 +196,7 @@ async fn keys_of_every_protocol_may_be_limited_and_then_neither_leave_nor_rotate
     let limits = json!({"per_day": 1});
     let limited =
         async |key: &str| hub.post("/v1/keys", Some(key), &limits).await.expect(201).str("/key");
-    let card = json!({"card_version": "0.3", "user_culture": "en", "supported_cultures": ["en"]});
+    let card = json!({"card_version": "0.3", "user_culture": "en", "supported_languages": ["en"]});
     let member = json!({"agent_id": "ann@chorus", "agent_card": card});
     let joined = hub.post("/relay/register", None, &member).await.expect(201);
     let key = limited(&joined.str("/data/api_key")).await;
