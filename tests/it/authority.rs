@@ -94,6 +94,7 @@ fn the_documented_reach_of_every_route_is_the_real_one() {
             // The row says which agent's own resource it must be.
             Access::AnyAgent => agents.contains(&true) && !anyone && !operator,
             Access::AnyAgentOrOperator => agents.contains(&true) && !anyone && operator,
+            Access::AgentOrAnonymous => agents == [true; 4] && anyone && !operator,
         };
         assert!(
             fits,

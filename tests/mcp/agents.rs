@@ -1,5 +1,7 @@
 //! Skills as tools at `/mcp/agents`.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -512,5 +514,76 @@ async fn lists_need_no_key_and_calls_do() {
         assert_eq!(response["error"]["code"], -32602, "{response}");
     }
     assert!(worker.got().is_empty());
+    hub.stop().await;
+}
+
+/// What a stream of notifications sends.
+struct Notifications {
+    response: reqwest::Response,
+    text: String,
+}
+
+impl Notifications {
+    /// Opens a stream for changes of the list of tools.
+    async fn listen(client: &McpClient) -> Self {
+        let wanted = json!({"notifications": {"toolsListChanged": true}});
+        let response = client.request("subscriptions/listen", wanted).send().await;
+        let mut stream = Self { response: response.expect("a stream"), text: String::new() };
+        let first = stream.next(Duration::from_secs(10)).await.expect("an acknowledgement");
+        assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
+        assert_eq!(first["params"]["notifications"]["toolsListChanged"], true, "{first}");
+        stream
+    }
+
+    /// The next message, if it comes in time.
+    async fn next(&mut self, at_most: Duration) -> Option<Value> {
+        let read = async {
+            loop {
+                if let Some((frame, rest)) = self.text.split_once("\n\n") {
+                    let message = data_of(frame).pop();
+                    self.text = rest.to_owned();
+                    match message {
+                        Some(message) => return message,
+                        None => continue,
+                    }
+                }
+                let chunk = self.response.chunk().await.expect("it goes on");
+                self.text.push_str(&String::from_utf8_lossy(&chunk.expect("it is open")));
+            }
+        };
+        tokio::time::timeout(at_most, read).await.ok()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changed_skills_and_prices_are_told_within_two_seconds() {
+    let hub = TestHub::serve(&[]).await;
+    let customer = customer(&hub).await;
+    let worker = Worker::start(Behaviour::Succeed(json!({"n": 1}), "0.05")).await;
+    let one = skill("one", "0.05", "");
+    let agent = register(&hub, "seller", &[one.clone()], &worker, None).await;
+    let seller = client(&hub, "seller", Some(&customer.key));
+    let opened = seller.result("server/discover", Value::Null).await;
+    assert_eq!(opened["capabilities"]["tools"]["listChanged"], true, "{opened}");
+    let mut stream = Notifications::listen(&seller).await;
+    let two_seconds = Duration::from_secs(2);
+    for skills in [
+        vec![skill("one", "0.06", "")],
+        vec![skill("one", "0.06", "Says so")],
+        vec![one.clone(), skill("two", "0", "")],
+    ] {
+        register(&hub, "seller", &skills, &worker, Some(&agent)).await;
+        let told = stream.next(two_seconds).await.expect("it is told");
+        assert_eq!(told["method"], "notifications/tools/list_changed", "{told}");
+    }
+    // A finished job changes the score in the list, and neither skills nor prices.
+    seller.call("one", json!({"a": 1})).await;
+    register(&hub, "other", &[one], &worker, None).await;
+    assert_eq!(stream.next(Duration::from_millis(2_500)).await, None);
+    let path = format!("/registry/agents/{}", agent.id);
+    hub.call("DELETE", &path, Some(&agent.key), None).await;
+    let told = stream.next(two_seconds).await.expect("it is told");
+    assert_eq!(told["method"], "notifications/tools/list_changed", "{told}");
+    drop(stream);
     hub.stop().await;
 }

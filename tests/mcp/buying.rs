@@ -1,1 +1,8 @@
-//! Tests of this area.
+//! The tools that find and hire agents.
+
+mod finding;
+mod hiring;
+mod offers;
+mod once;
+mod reading;
+mod refusals;

@@ -1,5 +1,8 @@
 //! Text of strangers: it stands where results say so, and it moves nothing.
 
+use std::collections::BTreeMap;
+
+use jsonschema::Validator;
 use serde_json::{Value, json};
 
 use crate::client::McpClient;
@@ -268,16 +271,31 @@ impl Infested {
     }
 }
 
+/// The output schema of every tool.
+async fn output_schemas(client: &McpClient) -> BTreeMap<String, Validator> {
+    let listed = client.result("tools/list", json!({})).await;
+    let tools = listed["tools"].as_array().expect("tools").iter();
+    let schema = |tool: &Value| jsonschema::validator_for(&tool["outputSchema"]).expect("a schema");
+    tools.map(|tool| (tool["name"].as_str().expect("a name").to_owned(), schema(tool))).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_text_of_a_stranger_is_named_or_quoted_in_every_result() {
     let scene = Infested::new().await;
     let asking = scene.ann.mcp.clone().with(json!({"elicitation": {"form": {}}}));
+    let schemas = output_schemas(&scene.ann.mcp).await;
     let mut seen = 0;
     // The first client changes what it can change; the others see the rest.
     for client in [scene.ann.mcp.clone(), scene.ann.old(&scene.hub), asking] {
         for (tool, arguments) in scene.calls() {
             let result = client.call(tool, arguments.clone()).await;
             check_result(&result, &format!("{tool} {arguments}"));
+            if let Some(object) = result.get("structuredContent") {
+                let fits = schemas[tool].validate(object);
+                assert!(fits.is_ok(), "{tool} {arguments}: {fits:?}: {object}");
+                let length = result["content"][0]["text"].as_str().map(|text| text.chars().count());
+                assert!(length.is_some_and(|length| length <= 24_000), "{tool}: {length:?}");
+            }
             seen += usize::from(result.to_string().contains(ANY));
         }
         check_resources(&client, &scene).await;

@@ -120,6 +120,7 @@ impl McpClient {
         let text = result["content"][0]["text"].as_str().expect("a text");
         let said: Value = serde_json::from_str(text).expect("JSON");
         assert_eq!(said, result["structuredContent"], "{tool}");
+        assert_fits_output_schema(tool, &said);
         result["structuredContent"].take()
     }
 
@@ -132,6 +133,23 @@ impl McpClient {
         let text = result["content"][0]["text"].as_str().expect("a text").to_owned();
         assert!(text.starts_with(&format!("{code}: ")), "{text}");
         text
+    }
+}
+
+/// The tools as they are listed, and what else belongs to them.
+pub fn catalog() -> Value {
+    let file = include_str!("../../crates/hub/src/mcp/fixtures/tools.json");
+    serde_json::from_str(file).expect("JSON")
+}
+
+/// Every success of a tool of the hub is what the tool's output schema says.
+fn assert_fits_output_schema(tool: &str, said: &Value) {
+    let catalog = catalog();
+    let mut tools = catalog["tools"].as_array().expect("tools").iter();
+    let Some(tool) = tools.find(|known| known["name"] == tool) else { return };
+    let schema = jsonschema::validator_for(&tool["outputSchema"]).expect("a schema");
+    if let Err(wrong) = schema.validate(said) {
+        panic!("{}: {wrong} in {said}", tool["name"]);
     }
 }
 

@@ -1,6 +1,8 @@
 //! SIGKILL while a model hires with a key of its own for the call: the same call again finds the one
 //! job, which is paid once (R79).
 
+mod servers;
+
 use std::time::Duration;
 
 use serde_json::{Value, json};

@@ -15,7 +15,7 @@ const ERRORS: &str = include_str!("../../crates/hub/src/mcp/fixtures/errors.json
 /// A hub, a payer with credits, and a receiver.
 async fn scene() -> (TestHub, Party, Party) {
     let hub = TestHub::serve(&[("ledger.welcome_grant", "0")]).await;
-    hub.grant("ann", "10").await;
+    hub.grant("ann", "9").await;
     let ann = Party::join(&hub, "ann", None).await;
     let bob = Party::join(&hub, "bob", None).await;
     (hub, ann, bob)
@@ -119,15 +119,23 @@ async fn a_code_is_for_one_agent_receiver_and_amount_and_for_ten_minutes() {
             .is_some_and(|next| next.starts_with("That code is older than 10 minutes.")),
         "{late}"
     );
-    // The new one does, also at a hub that was started again.
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_outlives_a_restart_and_so_does_that_it_was_used() {
+    let (hub, ann, _) = scene().await;
+    let first = ann.mcp.ok("send_credits", json!({"to": "bob", "amount": "1"})).await;
+    let arguments = json!({"to": "bob", "amount": "1", "confirm": first["confirm"]});
     let hub = hub.restart(Profile::Serve, &[("ledger.welcome_grant", "0")]).await;
     let ann = Party::of(&hub, ann.agent).await;
-    let arguments = json!({"to": "bob", "amount": "1", "confirm": late["confirm"]});
     assert_eq!(ann.mcp.ok("send_credits", arguments.clone()).await["moved"], true);
     let hub = hub.restart(Profile::Serve, &[("ledger.welcome_grant", "0")]).await;
     let ann = Party::of(&hub, ann.agent).await;
-    assert_eq!(ann.mcp.ok("send_credits", arguments).await["moved"], false);
-    assert_eq!(hub.balance("bob").await.0, "2.00");
+    let again = ann.mcp.ok("send_credits", arguments).await;
+    let next = again["next"].as_str().expect("a text");
+    assert!(next.starts_with("That code was used already."), "{again}");
+    assert_eq!(hub.balance("bob").await.0, "1.00");
     hub.stop().await;
 }
 
@@ -139,7 +147,7 @@ async fn what_cannot_be_sent_is_refused_before_anyone_is_asked() {
             (json!({"to": "nobody", "amount": "1"}), "not_found"),
             (json!({"to": "ann", "amount": "1"}), "refused"),
             (json!({"to": ann.address, "amount": "1"}), "refused"),
-            (json!({"to": "bob", "amount": "10.01"}), "too_few_credits"),
+            (json!({"to": "bob", "amount": "9.01"}), "too_few_credits"),
             (json!({"to": "bob", "amount": "0"}), "malformed"),
             (json!({"to": "bob", "amount": "-1"}), "malformed"),
             (json!({"to": "bob"}), "malformed"),
@@ -261,6 +269,36 @@ async fn a_request_state_is_for_one_call_of_one_agent_and_is_spent_once() {
     refused(&client, with(&arguments, &state)).await;
     let moved = client.result("tools/call", with(&arguments, &open)).await;
     assert_eq!(moved["structuredContent"]["moved"], true);
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_of_a_key_are_told_before_anyone_is_asked() {
+    let (hub, ann, _) = scene().await;
+    let limited = async |limits: Value| {
+        let made = hub.post("/v1/keys", Some(&ann.agent.key), &limits).await.expect(201);
+        Agent { key: made.str("/key"), ..ann.agent.clone() }
+    };
+    let none = limited(json!({"label": "none", "transfers": false})).await;
+    let small = limited(json!({"label": "small", "per_job": 1, "per_day": 1.5})).await;
+    for client in [Party::of(&hub, none.clone()).await.mcp, asking(&hub, &none)] {
+        client.fail("send_credits", json!({"to": "bob", "amount": "0.10"}), "over_limit").await;
+    }
+    let client = Party::of(&hub, small.clone()).await.mcp;
+    client.fail("send_credits", json!({"to": "bob", "amount": "1.01"}), "over_limit").await;
+    let arguments = json!({"to": "bob", "amount": "1"});
+    let codes = [
+        client.ok("send_credits", arguments.clone()).await["confirm"].take(),
+        client.ok("send_credits", arguments.clone()).await["confirm"].take(),
+    ];
+    let confirm = |code: &Value| json!({"to": "bob", "amount": "1", "confirm": code});
+    assert_eq!(client.ok("send_credits", confirm(&codes[0])).await["moved"], true);
+    let limits = client.ok("whoami", json!({})).await["limits"].take();
+    assert_eq!((&limits["per_job"], &limits["left_today"]), (&json!("1.00"), &json!("0.50")));
+    // The command that moves them checks again.
+    client.fail("send_credits", confirm(&codes[1]), "over_limit").await;
+    asking(&hub, &small).fail("send_credits", arguments, "over_limit").await;
+    assert_eq!(hub.balance("bob").await.0, "1.00");
     hub.stop().await;
 }
 

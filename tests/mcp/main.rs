@@ -12,15 +12,18 @@ mod credits;
 mod keys;
 #[path = "../it/kit/mod.rs"]
 mod kit;
+mod market;
 mod messages;
 mod pages;
 mod party;
 #[path = "../it/relay/kit.rs"]
 mod relay;
+mod replay;
 mod resources;
 mod servers;
 mod subscriptions;
 mod suite;
+mod suite_catalogue;
 mod tasks;
 mod transport;
 mod working;

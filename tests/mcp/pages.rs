@@ -34,9 +34,13 @@ async fn follow(path: &'static str) -> usize {
     let page = Reply::to(http().get(format!("{}{path}", hub.url))).await.expect(200).text;
     let key = register(&hub.url, "customer").await;
     let customer = hire_readers(hub.url.clone(), key);
-    let walked = tokio::task::spawn_blocking(move || walk_at(&hub, place.path(), &page, &[]));
+    // The hub outlives the customer.
+    let walked = tokio::task::spawn_blocking(move || {
+        let blocks = walk_at(&hub, place.path(), &page, &[]);
+        (blocks, hub, place)
+    });
     tokio::select! {
-        blocks = walked => blocks.expect("the page works as printed"),
+        walked = walked => walked.expect("the page works as printed").0,
         () = customer => unreachable!("it hires for ever"),
     }
 }

@@ -60,6 +60,7 @@ pub fn content_agent(name: &str) -> Value {
             "advertised_capabilities": [{"capability_id": "sum", "capability_name": "Sums",
                 "description": "adds", "category": "trend_analysis", "price": 0.25}],
             "input_schemas": {"sum": {"type": "object", "required": ["a"]}},
+            "output_schemas": {},
         },
         "status": {"current_status": "idle", "status_timestamp": "2026-03-20T10:00:00.000Z"},
     })

@@ -60,6 +60,7 @@
 //! |---|---|
 //! | offer a skill at a hub, to peers, or both | [`Agent`], [`agent`] |
 //! | let an external program or a URL do the work | [`agent::program`] |
+//! | offer the tools of an MCP server | [`agent::mcp`], [`mcp`] |
 //! | post jobs and read their state | [`Hub::hire`], [`Hub::post_job`], [`Hub::job`], [`JobRequest`] |
 //! | call any other part of a hub's own API | [`Hub`] |
 //! | read notices in order and without gaps | [`NoticeStream`] |

@@ -38,6 +38,10 @@ const ACTIONS: &[Action] = &[
     Action { name: "deliver a message without a key", cells: "yyyyyy", routes: &[
         "POST /relay/receive/{id}",
     ] },
+    // What a message asks for belongs to its caller, and without a key nothing can be changed.
+    Action { name: "call the hub as a model", cells: "yyyyyn", routes: &[
+        "POST /mcp", "POST /mcp/agents/{names}",
+    ] },
     // These apply to the caller itself: no other agent can be named.
     Action { name: "use the caller's own inbox, keys, status and blocks", cells: "ny---n", routes: &[
         "POST /relay/agent/inbox/ack", "POST /agent/inbox/ack", "PUT /relay/agent/blocks/{id}",

@@ -4,6 +4,7 @@
 
 use rialto_protocols::agora::MessageType;
 use rialto_protocols::kit::ed25519::PublicKey;
+use rialto_protocols::registry;
 use serde_json::{Value, json};
 
 use super::Caller;
@@ -320,6 +321,7 @@ impl Scene {
             "{job_id}" => self.job.clone(),
             "{uuid}" => self.uuid.clone(),
             "{token}" => self.token.clone(),
+            "{names}" => self.named.id.clone(),
             "{owner_id}" | "{name}" => self.named.owner.clone(),
             open if open.starts_with('{') => panic!("the scene has no value for {open}"),
             fixed => fixed.to_owned(),

@@ -116,6 +116,8 @@ const fn claw_about(about: About, row: Row) -> Row {
 }
 
 pub const PUBLIC: [u16; 6] = [200; 6];
+/// Agents and callers without a key; what they may do is said in the answer.
+const MODELS: [u16; 6] = [200, 200, 200, 200, 200, 403];
 /// Agents, about themselves.
 pub const AGENTS: [u16; 6] = [401, 200, 200, 200, 200, 403];
 const AGENTS_AND_OPERATOR: [u16; 6] = [401, 200, 200, 200, 200, 200];
@@ -144,6 +146,10 @@ const HIRES: [u16; 6] = [401, 202, 403, 403, 403, 403];
 const BOTH: [u16; 6] = [401, 404, 200, 200, 404, 404];
 const WORKER_IN_BODY: [u16; 6] = [401, 403, 403, 200, 403, 403];
 const APPROVES: [u16; 6] = [401, 404, 404, 200, 404, 200];
+
+fn model(_: &Scene) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+}
 
 fn update(scene: &Scene) -> Value {
     json!({"agent_id": scene.named.id, "agent_name": "renamed", "owner_id": "named", "skills": []})
@@ -273,6 +279,9 @@ pub static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| [ROWS, a2a::ROWS].concat
 
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
+    send("POST /mcp", model, MODELS),
+    send("POST /mcp/agents/{names}", model, MODELS),
+
     send("POST /registry/register", update, UPDATE),
     send("POST /register", update, UPDATE),
     send("POST /registry/register", newcomer, NEW),

@@ -15,6 +15,7 @@ mod law;
 mod listed;
 mod loops;
 mod matrix;
+mod mcp_servers;
 mod negotiation;
 mod notes;
 mod parties;

@@ -10,16 +10,18 @@ use crate::runtime::kit::{Place, Runtime};
 const SKILL: &str = "echo_back";
 
 /// An agent that works by itself; the tests can only find it.
-struct Program {
+pub struct Program {
     id: String,
     owner: String,
+    skill: &'static str,
+    output: &'static str,
 }
 
 impl Program {
-    fn of(runtime: &Runtime) -> Self {
+    pub fn of(runtime: &Runtime, skill: &'static str, output: &'static str) -> Self {
         let said = runtime.said("at_work").expect("it is at work");
         let text = |name: &str| said[name].as_str().expect("text").to_owned();
-        Self { id: text("agent_id"), owner: text("owner") }
+        Self { id: text("agent_id"), owner: text("owner"), skill, output }
     }
 }
 
@@ -36,7 +38,7 @@ impl Worker for Program {
     }
 
     fn name(&self) -> &str {
-        SKILL
+        self.skill
     }
 
     fn owner(&self) -> String {
@@ -44,11 +46,11 @@ impl Worker for Program {
     }
 
     fn skill(&self) -> &'static str {
-        SKILL
+        self.skill
     }
 
     fn output(&self) -> &'static str {
-        r#"{"did":1.50}"#
+        self.output
     }
 
     fn waiting<'a>(&'a self, _: &'a TestHub) -> Doing<'a, Vec<Given>> {
@@ -82,7 +84,7 @@ async fn one_program_answers_a_requester_of_every_protocol() {
     place.file("handler.sh", r#"cat >>jobs; echo '{"did":1.50}'"#);
     let flags = ["--skill", SKILL, "--price", "0.10", "--exec", "sh handler.sh"];
     let runtime = place.at_work(&hub, "said", &flags).await;
-    let program = Program::of(&runtime);
+    let program = Program::of(&runtime, SKILL, r#"{"did":1.50}"#);
     for (protocol, seat) in ALL.iter().zip(1..) {
         let requester = protocol.requester(&hub, seat).await;
         hub.grant(&requester.owner(), STARTING_CREDITS).await;

@@ -76,6 +76,8 @@ fn streams_are_documented_as_streams() {
         "/a2a/agents/{agent}/{tenant}/tasks/{task}",
         "/agent/inbox",
         "/agora/inbox",
+        "/mcp",
+        "/mcp/agents/{names}",
         "/messages",
         "/openclaw/stream",
         "/relay/agent/inbox",

@@ -4,6 +4,7 @@
 and serves there, for runs of the suite against this server alone.
 """
 
+import asyncio
 import base64
 import json
 import socket
@@ -15,6 +16,8 @@ import anyio
 import mcp_types as types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+from mcp.shared.subscriptions import ToolsListChanged
 
 
 def png():
@@ -116,6 +119,36 @@ async def greet(context, arguments):
     return [text(f"Hello, {arguments['name']}!")]
 
 
+CHANGES = InMemorySubscriptionBus()
+# A task that nothing refers to may be collected.
+CHANGING = []
+
+
+ADDED = ("added", "Comes and goes", NOTHING, answering(text("added")))
+
+
+async def change_tools(context, arguments):
+    """Adds and removes a tool, again every second for a while: the suite calls this for one check after the other,
+    and for the hub the same call within two minutes is one call."""
+
+    async def go_on():
+        for _ in range(6):
+            await anyio.sleep(1)
+            await change_once()
+
+    await change_once()
+    CHANGING.append(asyncio.create_task(go_on()))
+    return [text("the tools have changed")]
+
+
+async def change_once():
+    if ADDED in TOOLS:
+        TOOLS.remove(ADDED)
+    else:
+        TOOLS.append(ADDED)
+    await CHANGES.publish(ToolsListChanged())
+
+
 # Name, description, input schema, implementation.
 TOOLS = [
     ("test_simple_text", "Answers with text", NOTHING, answering(text("This is a simple text response for testing."))),
@@ -136,6 +169,7 @@ TOOLS = [
     ("greet", "Greets", GREETING, greet),
     ("slow_compute", "Takes its time", COMPUTATION, compute),
     ("failing_job", "Fails after a second", NOTHING, fail_late),
+    ("test_trigger_tool_change", "Changes the tools", NOTHING, change_tools),
 ]
 
 
@@ -153,7 +187,13 @@ async def call_tool(context, params):
     return types.CallToolResult.model_validate({"content": blocks, "isError": failed})
 
 
-SERVER = Server("suite", version="1.0.0", on_list_tools=list_tools, on_call_tool=call_tool)
+SERVER = Server(
+    "suite",
+    version="1.0.0",
+    on_list_tools=list_tools,
+    on_call_tool=call_tool,
+    on_subscriptions_listen=ListenHandler(CHANGES),
+)
 
 
 async def over_stdio():

@@ -12,8 +12,9 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::era::{self, Era, NEWEST, NEWEST_OLD};
-use super::http::{HttpCall, HttpMessage, HttpServer};
+use super::http::{HttpMessage, HttpServer};
 use super::message::{self, McpError, Request, UNSUPPORTED_VERSION};
+use super::news::{self, note_change};
 use super::stdio::{ServerCommand, StdioServer};
 use super::tool::{Tool, ToolResult};
 use super::{META_PREFIX, TASKS_EXTENSION, task};
@@ -26,12 +27,8 @@ const PROBE_TIME: Duration = Duration::from_secs(10);
 const LIST_TIME_MAX: Duration = Duration::from_secs(60);
 /// Maximum number of pages of one list.
 const PAGES_MAX: usize = 1_000;
-/// How long to wait before a stream of news is opened again.
-const NEWS_PAUSE: Duration = Duration::from_millis(500);
-const NEWS_PAUSE_MAX: Duration = Duration::from_secs(30);
 /// How long a request may take whose result does not matter.
 const DETACHED_TIME_MAX: Duration = Duration::from_secs(10);
-const LIST_CHANGED: &str = "notifications/tools/list_changed";
 const NAME: &str = "rialto";
 
 /// An open server. Clones share it.
@@ -43,12 +40,15 @@ struct Inner {
     opened: OpenedServer,
     /// How often the server said that its tools have changed.
     changes: watch::Sender<u64>,
+    /// Whether a server at a URL was found gone.
+    gone: watch::Receiver<bool>,
     /// Reads the news; ends with the connection.
     _tasks: JoinSet<()>,
 }
 
+/// How a server is reached.
 #[derive(Clone)]
-enum Transport {
+pub(super) enum Transport {
     Stdio(Arc<StdioServer>),
     Http(HttpServer),
 }
@@ -102,6 +102,7 @@ impl Connection {
         let opened =
             timeout(OPEN_TIME_MAX, transport.negotiate()).await.map_err(|_| too_long())??;
         let changed = watch::Sender::new(0);
+        let (lost, gone) = watch::channel(false);
         let mut tasks = JoinSet::new();
         match &transport {
             Transport::Stdio(_) => {
@@ -117,15 +118,15 @@ impl Connection {
         if opened.tells_changes {
             let transport = transport.clone();
             match opened.era {
-                Era::New => drop(tasks.spawn(listen(transport, changed.clone()))),
+                Era::New => drop(tasks.spawn(news::listen(transport, changed.clone(), lost))),
                 Era::Old => {
                     if let Transport::Http(server) = transport {
-                        tasks.spawn(read_stream(server, changed.clone()));
+                        tasks.spawn(news::read_stream(server, changed.clone(), lost));
                     }
                 }
             }
         }
-        Ok(Self(Arc::new(Inner { transport, opened, changes: changed, _tasks: tasks })))
+        Ok(Self(Arc::new(Inner { transport, opened, changes: changed, gone, _tasks: tasks })))
     }
 
     /// The server's era.
@@ -152,11 +153,19 @@ impl Connection {
         self.0.changes.subscribe()
     }
 
-    /// Waits until the server's process has ended. Never returns for a server at a URL.
+    /// Waits until the server's process has ended, or until a server at a URL that tells news cannot be
+    /// reached any more.
     pub async fn ended(&self) -> String {
         match &self.0.transport {
             Transport::Stdio(server) => server.ended().await,
-            Transport::Http(_) => std::future::pending().await,
+            Transport::Http(server) => {
+                let mut gone = self.0.gone.clone();
+                // Without news nobody notices.
+                if gone.wait_for(|gone| *gone).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+                format!("{} cannot be reached", server.url())
+            }
         }
     }
 
@@ -372,7 +381,7 @@ impl Transport {
     }
 
     /// Sends a request and waits for its result. What comes before it goes to `on_note`.
-    async fn exchange(
+    pub(super) async fn exchange(
         &self,
         request: &Request,
         era: Era,
@@ -493,59 +502,5 @@ fn read_progress(params: &str) -> CallEvent {
             CallEvent::Progress(fraction, message)
         }
         Err(_) => CallEvent::Progress(None, None),
-    }
-}
-
-fn note_change(method: &str, changed: &watch::Sender<u64>) {
-    if method == LIST_CHANGED {
-        changed.send_modify(|count| *count += 1);
-    }
-}
-
-/// Asks a server of the new era for the news of its tools, again and again.
-async fn listen(transport: Transport, changed: watch::Sender<u64>) {
-    let params = r#"{"notifications":{"toolsListChanged":true}}"#;
-    let request = Request::new("subscriptions/listen", params);
-    let mut pause = NEWS_PAUSE;
-    loop {
-        let mut was_opened = false;
-        let mut on_note = |note: Note<'_>| {
-            was_opened = true;
-            note_change(note.method, &changed);
-        };
-        let ended = transport.exchange(&request, Era::New, &mut on_note).await;
-        let is_refused = matches!(ended, Err(McpError::Server(_) | McpError::Unreadable(_)));
-        if is_refused && !was_opened {
-            return;
-        }
-        pause = if was_opened { NEWS_PAUSE } else { (pause * 2).min(NEWS_PAUSE_MAX) };
-        sleep(pause).await;
-        // What changed in between was not told.
-        changed.send_modify(|count| *count += 1);
-    }
-}
-
-/// Reads the stream of a server of the old era for the news of its tools.
-async fn read_stream(server: HttpServer, changed: watch::Sender<u64>) {
-    let mut pause = NEWS_PAUSE;
-    loop {
-        match server.open_stream().await {
-            Ok(None) => return,
-            Ok(Some(mut stream)) => {
-                pause = NEWS_PAUSE;
-                read_news(&mut stream, &changed).await;
-            }
-            Err(_) => pause = (pause * 2).min(NEWS_PAUSE_MAX),
-        }
-        sleep(pause).await;
-        changed.send_modify(|count| *count += 1);
-    }
-}
-
-async fn read_news(stream: &mut HttpCall, changed: &watch::Sender<u64>) {
-    while let Ok(message) = stream.next().await {
-        if let HttpMessage::Notification { method, .. } = message {
-            note_change(&method, changed);
-        }
     }
 }

@@ -8,6 +8,7 @@ mod connection;
 mod era;
 pub mod http;
 pub mod message;
+mod news;
 pub mod stdio;
 mod task;
 mod tool;

@@ -33,7 +33,7 @@ pub struct Tool {
     /// What the server says about its effects.
     pub hints: ToolHints,
     /// Arguments that headers repeat over HTTP in the new era.
-    header_params: Vec<HeaderParam>,
+    pub(crate) header_params: Vec<HeaderParam>,
 }
 
 /// What a server says about the effects of a tool; `None` if it does not say.
@@ -68,7 +68,7 @@ impl ToolHints {
 
 /// An argument that a header repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct HeaderParam {
+pub(crate) struct HeaderParam {
     header: String,
     path: Vec<String>,
 }
@@ -87,7 +87,7 @@ struct ToolBody<'a> {
 
 impl Tool {
     /// Reads a tool of a list. The error names the tool, if it has a name.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         let body: ToolBody<'_> = serde_json::from_str(text)
             .map_err(|error| format!("a tool of the list cannot be read: {error}"))?;
         let annotations = body.annotations.unwrap_or_default();

@@ -212,6 +212,45 @@ impl World {
         let record = self.agent_state(used.agent).and_then(|state| state.key_record(used.key));
         allowance(record, used.by_default.then_some(self.rules.default_key_limits), now)
     }
+
+    /// Whether the limits of a key allow a transfer now.
+    pub fn check_transfer(
+        &self,
+        used: KeyUse,
+        amount: Credits,
+        now: Timestamp,
+    ) -> Result<(), Refusal> {
+        let record = self.agent_state(used.agent).and_then(|state| state.key_record(used.key));
+        let allowance = self.key_allowance(used, now);
+        check_transfers(allowance)?;
+        check_amount(record, allowance, amount)
+    }
+}
+
+fn check_transfers(KeyAllowance { limits, left_today: left }: KeyAllowance) -> Result<(), Refusal> {
+    match limits.transfers {
+        true => Ok(()),
+        false => {
+            let limit = SpendingLimit::Transfers;
+            Err(Refusal::OverLimit { limit, left, by_default: false })
+        }
+    }
+}
+
+fn check_amount(
+    record: Option<&KeyRecord>,
+    KeyAllowance { limits, left_today: left }: KeyAllowance,
+    amount: Credits,
+) -> Result<(), Refusal> {
+    let by_default = record.is_none_or(|own| !own.limits.has_amounts());
+    let over = |limit| Err(Refusal::OverLimit { limit, left, by_default });
+    match (limits.per_job, limits.per_day) {
+        (Some(per_job), _) if amount > per_job => over(SpendingLimit::PerJob(per_job)),
+        (_, Some(per_day)) if left.is_some_and(|left| amount > left) => {
+            over(SpendingLimit::PerDay(per_day))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The limits of a record, or the default ones if it does not limit amounts, and what is left.
@@ -305,11 +344,8 @@ pub fn check_transfer(
         return Err(Refusal::NotAuthenticated);
     }
     ensure_valid(draft, used)?;
-    let KeyAllowance { limits, left_today } = allowance_in(draft, used);
-    if !limits.transfers {
-        let limit = SpendingLimit::Transfers;
-        return Err(Refusal::OverLimit { limit, left: left_today, by_default: false });
-    }
+    let allowance = allowance_in(draft, used);
+    check_transfers(allowance)?;
     check(draft, used, amount)?;
     Ok(is_counted(draft, used).then_some(used))
 }
@@ -337,16 +373,7 @@ fn check(draft: &Draft<'_>, used: KeyUse, amount: Credits) -> Result<(), Refusal
     }
     // The key may have been revoked since its job was requested, and its limits with it.
     ensure_valid(draft, used)?;
-    let KeyAllowance { limits, left_today: left } = allowance_in(draft, used);
-    let by_default = is_by_default(draft, used);
-    let over = |limit| Err(Refusal::OverLimit { limit, left, by_default });
-    match (limits.per_job, limits.per_day) {
-        (Some(per_job), _) if amount > per_job => over(SpendingLimit::PerJob(per_job)),
-        (_, Some(per_day)) if left.is_some_and(|left| amount > left) => {
-            over(SpendingLimit::PerDay(per_day))
-        }
-        _ => Ok(()),
-    }
+    check_amount(record_in(draft, used), allowance_in(draft, used), amount)
 }
 
 fn count(draft: &mut Draft<'_>, used: KeyUse, amount: Credits) -> UtcDay {

@@ -23,9 +23,7 @@ pub fn operation_table(
         context.protocols.iter().map(|protocol| protocol.clone().api(context)).collect();
     let fallback = apis.iter().find(|api| api.handles_unknown_paths()).cloned();
     apis.push(Arc::new(V1Api::new(context)));
-    if context.settings.mcp.enabled {
-        apis.push(Arc::new(McpApi::new(context, &probes.metrics)));
-    }
+    apis.push(Arc::new(McpApi::new(context, &probes.metrics)));
     if let Some(fallback) = fallback {
         let pages = Arc::new(Pages::new(&context.hub_url));
         let document = openapi::document_text();

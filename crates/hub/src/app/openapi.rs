@@ -34,8 +34,8 @@ pub fn operations() -> Vec<OperationInfo> {
     let v1 = v1::operations().into_iter().map(|operation| operation.info);
     let probes = probes::operations().into_iter().map(|operation| operation.info);
     let own = own_operations().into_iter().map(|operation| operation.info);
-    let pages = pages::operations().into_iter().map(|operation| operation.info);
     let mcp = mcp::api::operations().into_iter().map(|operation| operation.info);
+    let pages = pages::operations().into_iter().map(|operation| operation.info);
     protocols.chain(v1).chain(mcp).chain(probes).chain(own).chain(pages).collect()
 }
 

@@ -116,6 +116,9 @@ impl Api for McpApi {
     }
 
     fn operations(&self) -> Vec<Operation<()>> {
+        if !self.0.context.settings.mcp.enabled {
+            return Vec::new();
+        }
         let bind = |operation: Operation<McpState>| operation.with_state(self.0.clone());
         operations().into_iter().map(bind).collect()
     }
@@ -293,4 +296,51 @@ fn caller_refusal(error: CallerError) -> Response {
         CallerError::OperatorKey => Problem::forbidden("an operator key cannot act for an agent"),
         CallerError::NoGuest(problem) => *problem,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+    fn scope(header: Option<&str>, message: Option<&str>) -> String {
+        let parent = |id: &str| format!("00-{id}-00f067aa0ba902b7-01");
+        let trace = header.and_then(|id| TraceParent::parse(&parent(id)));
+        let ids: crate::edge::IdSource = Arc::new(|| "r-1".to_owned());
+        let request_id = Some(RequestId::from_headers(&HeaderMap::new(), &ids));
+        let call = CallContext { request_id, trace };
+        let observer =
+            RequestObserver { metrics: Metrics::new(Vec::new), call, other_tool: "unknown" };
+        let message = message.map(parent);
+        format!("{:?}", observer.scope(message.as_deref()))
+    }
+
+    #[test]
+    fn the_trace_of_a_message_counts_like_that_of_the_header() {
+        let logged =
+            |trace: &str| format!("trace_id: Some({})", u128::from_str_radix(trace, 16).unwrap());
+        let other = "a".repeat(32);
+        assert!(scope(Some(TRACE), None).contains(&logged(TRACE)));
+        assert!(scope(None, Some(TRACE)).contains(&logged(TRACE)));
+        assert!(scope(Some(&other), Some(TRACE)).contains(&logged(TRACE)), "the message is nearer");
+        assert!(scope(Some(TRACE), Some("nonsense")).contains(&logged(TRACE)));
+        assert!(scope(None, None).contains("r-1") && scope(None, None).contains("trace_id: None"));
+    }
+
+    #[test]
+    fn a_refusal_of_the_edge_is_an_error_without_an_id() {
+        let problem = Problem::from(EdgeError::TooManyRequests { retry_after_seconds: 7 });
+        let response = refusal(&problem);
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["retry-after"]),
+            (429, &HeaderValue::from(7))
+        );
+        assert!(!response.headers().contains_key("www-authenticate"));
+        let response = caller_refusal(CallerError::BadKey);
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["www-authenticate"]),
+            (401, &HeaderValue::from_static("Bearer"))
+        );
+    }
 }

@@ -2,10 +2,12 @@
 
 use rialto_core::id::AgentId;
 use rialto_engine::Engine;
+use rialto_engine::keys::KeyPrefix;
 use rialto_protocols::adapter::caller::{Caller, CallerKey, Credential, KeyRejection};
 use rialto_protocols::adapter::context::StreamOwner;
 use rialto_protocols::adapter::{HubContext, Signer, guest};
 
+use crate::v1::auth::AgentCaller;
 use crate::v1::problem::Problem;
 
 /// The agent of callers without a key, where the operator allows them to act.
@@ -72,6 +74,15 @@ impl McpCaller {
             Self::Agent { id, .. } | Self::Guest { id } => Some(id),
             Self::Anonymous => None,
         }
+    }
+
+    /// The same as `/v1` knows its callers.
+    pub fn agent_caller(self) -> Option<AgentCaller> {
+        let prefix = match self {
+            Self::Agent { key, .. } => key.prefix,
+            Self::Guest { .. } | Self::Anonymous => KeyPrefix::AGENT,
+        };
+        self.agent().map(|id| AgentCaller { id, prefix, once: None })
     }
 
     /// Counts a call that may write (C11). A caller without an agent cannot write.

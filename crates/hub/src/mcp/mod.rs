@@ -9,6 +9,7 @@ mod agents;
 pub mod api;
 mod caller;
 pub mod catalogue;
+pub mod fixed;
 mod hub;
 pub mod limits;
 pub mod serve;

@@ -8,7 +8,6 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use rialto_engine::key_use;
 use rialto_protocols::kit::ijson;
 use rialto_protocols::kit::object::ObjectWriter;
 
@@ -148,8 +147,6 @@ fn reply(
 ) -> ReplyFuture {
     let observation = Observation::begin(observer.clone(), &request);
     let scope = observer.scope(request.trace_parent.as_deref());
-    // A stream goes on after the edge has answered, and so do the limits of the key.
-    let key = key_use::current();
     Box::pin(async move {
         // Moved here whole, so that it is dropped with the reply.
         let mut observation = observation;
@@ -159,7 +156,7 @@ fn reply(
             Method::Initialize => Ok(initialize(&*catalogue, &request.params)),
             Method::Ping => Ok(ResultObject::default()),
             Method::Discover => Ok(discover(&*catalogue)),
-            _ => key_use::scope(key, within(scope, catalogue.call(request))).await,
+            _ => within(scope, catalogue.call(request)).await,
         };
         observation.outcome = match &result {
             Ok(result) if result.is_error() => CallOutcome::ToolError,
@@ -183,7 +180,7 @@ async fn within(scope: Option<RequestScope>, call: ResultFuture) -> Result<Resul
     poll_fn(|context| scope.during(|| call.as_mut().poll(context))).await
 }
 
-fn name_and_version(server: ServerInfo) -> String {
+pub(super) fn name_and_version(server: ServerInfo) -> String {
     ObjectWriter::new().text("name", server.name).text("version", server.version).finish()
 }
 
@@ -206,7 +203,8 @@ fn initialize(catalogue: &impl Catalogue, params: &str) -> ResultObject {
         .text("instructions", catalogue.instructions())
 }
 
-fn discover(catalogue: &impl Catalogue) -> ResultObject {
+/// What the server is, and what it can do.
+pub(super) fn discover(catalogue: &impl Catalogue) -> ResultObject {
     ResultObject::default()
         .raw("supportedVersions", json_array(version::OFFERED.map(json_string)))
         .raw("capabilities", catalogue.capabilities(Era::New))

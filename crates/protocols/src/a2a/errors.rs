@@ -266,7 +266,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use rialto_core::job::State;
-    use rialto_core::refusal::MemoryBudget;
+    use rialto_core::refusal::{MemoryBudget, SpendingLimit};
     use serde_json::Value;
 
     use super::*;

@@ -114,6 +114,11 @@ impl HubOptions {
         }
     }
 
+    /// The same for a command whose standard output is not for people.
+    pub fn without_json(self) -> Self {
+        Self { json: false, ..self }
+    }
+
     /// The key to use, if there is one: from the named file or agent, or else from the first
     /// variable that is set, or else from the context.
     pub fn load_key_from(&self, variables: &[&str]) -> CliResult<Option<KeyFile>> {
@@ -197,6 +202,13 @@ impl HubOptions {
         let remembered = keys.and_then(|keys| keys.hub.as_deref());
         let known = self.context_hub.get().map(String::as_str);
         self.hub.as_deref().or(remembered).or(known).unwrap_or(DEFAULT_HUB)
+    }
+
+    /// The hub's URL, with the same choice as for a call.
+    pub fn base_url(&self) -> CliResult<String> {
+        let keys = self.load_key()?;
+        self.context()?;
+        home::normalize(self.hub_url(keys.as_ref()))
     }
 
     /// The context of this call: the named or current one, or the one of the given hub.

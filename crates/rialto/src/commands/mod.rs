@@ -6,6 +6,7 @@ mod audit;
 mod backup;
 mod cluster;
 mod config;
+mod connect;
 mod context;
 mod convert;
 mod database;
@@ -20,6 +21,7 @@ mod job;
 mod key;
 mod key_file;
 mod listen;
+mod mcp;
 mod migrate;
 mod msg;
 mod notes;
@@ -86,6 +88,10 @@ enum Verb {
     Job(job::Args),
     /// Forward notices to a program on this machine
     Listen(listen::Args),
+    /// Give a model the hub: serve it as an MCP server on standard input and output
+    Mcp(mcp::Args),
+    /// Connect a client of MCP to the hub, or show how
+    Connect(connect::Args),
     /// List, test and resend webhook deliveries
     Webhook(webhook::Args),
     /// Manage contexts: a hub and your key there
@@ -155,6 +161,8 @@ pub fn run(line: Cli) -> ExitCode {
         Verb::Msg(args) => msg::run(&args),
         Verb::Job(args) => job::run(&args),
         Verb::Listen(args) => listen::run(&args),
+        Verb::Mcp(args) => mcp::run(args),
+        Verb::Connect(args) => connect::run(&args),
         Verb::Webhook(args) => webhook::run(&args),
         Verb::Context(args) => context::run(&args),
         Verb::Convert(args) => convert::run(&args),

@@ -101,13 +101,14 @@ impl McpSource {
         match list(&connection).await {
             Ok(offered) => Ok((connection, offered)),
             Err(error) => {
-                let ended = McpError::Lost(match error {
-                    // How its process ended says more.
-                    McpError::Lost(why) | McpError::NotSent(why) => why,
-                    error => error.to_string(),
-                });
                 connection.close().await;
-                Err(ended)
+                Err(match error {
+                    // How its process ended says more.
+                    McpError::NotSent(_) if self.is_process() => {
+                        McpError::Lost(connection.ended().await)
+                    }
+                    error => error,
+                })
             }
         }
     }
@@ -278,7 +279,7 @@ impl McpServer {
                     if self.0.source.is_process() {
                         return connection.ended().await;
                     }
-                    return "the server cannot be reached".to_owned();
+                    return "the connection to the server was lost".to_owned();
                 }
                 Ok(()) = changes.changed() => {
                     sleep(SETTLE_TIME).await;

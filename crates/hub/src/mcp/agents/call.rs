@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rialto_core::job::Job;
 use rialto_protocols::adapter::open_job::WorkerChoice;
 use rialto_protocols::kit::ijson::{Json, JsonValue};
 
@@ -28,14 +29,7 @@ pub async fn call(
     arguments: Option<&Json<'_>>,
     request: ClientRequest,
 ) -> Result<ResultObject, ToolError> {
-    let mut call = ToolCall {
-        context: catalogue.hub.context.clone(),
-        caller: catalogue.hub.caller,
-        era: request.era,
-        client: request.client,
-        progress: request.progress,
-        params: request.params,
-    };
+    let mut call = catalogue.hub.tool_call(request);
     let by = call.agent_caller()?;
     let max_price = catalogue.door.max_price;
     let budget = offered.budget(max_price).ok_or_else(|| too_expensive(&offered, catalogue))?;
@@ -57,8 +51,16 @@ pub async fn call(
     let opened = hiring::open(&call.context, by, hire).await?;
     Ok(match hiring::wait_for(&mut call, &opened, WAIT).await? {
         Waited::Task(job) => tasks::created(&job),
+        // A repetition is answered as the first call was.
+        Waited::Job(job) if opened.repeated && became_task(&call, &job) => tasks::created(&job),
         Waited::Job(job) => result::of_job(&job, &output, opened.repeated),
     })
+}
+
+/// Whether a call that understands tasks got one for this job, which has ended since.
+fn became_task(call: &ToolCall, job: &Job) -> bool {
+    let took = job.ended_at.map(|ended_at| ended_at.since(job.request.opened_at));
+    call.client.tasks && took.is_some_and(|took| took > call.context.settings.mcp.task_after)
 }
 
 fn too_expensive(offered: &OfferedSkill, catalogue: &AgentsCatalogue) -> ToolError {

@@ -23,7 +23,6 @@ use rialto_core::id::AgentId;
 use rialto_core::job::Job;
 use rialto_engine::Engine;
 use rialto_protocols::adapter::HubContext;
-use rialto_protocols::kit::ijson;
 use rialto_protocols::kit::query::Query;
 
 use definition::Definition;
@@ -34,7 +33,7 @@ use watch::ToolsWatch;
 
 use super::caller::McpCaller;
 use super::catalogue::{Catalogue, ResultFuture, ServerInfo};
-use super::hub::HubCatalogue;
+use super::hub::{self, HubCatalogue, read_params, refuse_cursor};
 use super::subscriptions::Listener;
 use super::tools::stranger_text::cut;
 use super::tools::{self, ToolError, ToolGroups};
@@ -46,7 +45,7 @@ use super::wire::version::Era;
 use crate::v1::problem::Problem;
 
 /// What a model should know before it calls anything: the hub's own words alone.
-const INSTRUCTIONS: &str = "Each tool here hires an agent of the Rialto hub for one job and PAYS for it: the price \
+pub const INSTRUCTIONS: &str = "Each tool here hires an agent of the Rialto hub for one job and PAYS for it: the price \
      stands in its description. A call waits up to 50 seconds; if it says not_finished, go on with get_job and the \
      job_id. If a job fails, nothing is paid. The same call within 2 minutes counts as a repetition and is not paid \
      again. Spend only what the user's task needs. Descriptions after \"Its own words, not checked\" and everything \
@@ -138,8 +137,7 @@ impl AgentsCatalogue {
 
     async fn call_tool(self: Arc<Self>, request: ClientRequest) -> Result<ResultObject, RpcError> {
         let params = request.params.clone();
-        let params = ijson::read(params.as_bytes())
-            .map_err(|bad| RpcError::invalid_params(format!("Invalid params: {bad}")))?;
+        let params = read_params(&params)?;
         let name = as_text(params.get("name"))
             .ok_or_else(|| RpcError::invalid_params("Invalid params: name must be a string"))?;
         if name == GET_JOB {
@@ -160,6 +158,19 @@ impl AgentsCatalogue {
     }
 }
 
+/// What the server can do here, as JSON text of an object.
+pub fn capabilities(era: Era) -> String {
+    let capabilities = hub::capabilities(era);
+    match era {
+        Era::Old => capabilities.to_owned(),
+        Era::New => capabilities.replacen(
+            r#""tools":{"listChanged":false}"#,
+            r#""tools":{"listChanged":true}"#,
+            1,
+        ),
+    }
+}
+
 impl Catalogue for AgentsCatalogue {
     fn server(&self) -> ServerInfo {
         self.hub.server()
@@ -170,21 +181,16 @@ impl Catalogue for AgentsCatalogue {
     }
 
     fn capabilities(&self, era: Era) -> String {
-        let capabilities = self.hub.capabilities(era);
-        match era {
-            Era::Old => capabilities,
-            Era::New => capabilities.replacen(
-                r#""tools":{"listChanged":false}"#,
-                r#""tools":{"listChanged":true}"#,
-                1,
-            ),
-        }
+        capabilities(era)
     }
 
     fn call(self: Arc<Self>, request: ClientRequest) -> ResultFuture {
         Box::pin(async move {
             match request.method {
-                Method::ListTools => Ok(self.list_tools().await),
+                Method::ListTools => {
+                    refuse_cursor(&request)?;
+                    Ok(self.list_tools().await)
+                }
                 Method::CallTool => self.call_tool(request).await,
                 Method::GetTask | Method::UpdateTask | Method::CancelTask => {
                     let context = &self.hub.context;

@@ -99,11 +99,8 @@ fn failed(job: &Job, is_repeated: bool) -> ResultObject {
 
 /// Why there is no output, in the hub's words.
 fn not_completed(job: &Job, is_repeated: bool) -> ToolError {
-    if let Some(mut error) = ended_error(job, false) {
-        if is_repeated {
-            error.fix.push_str(REPEATED);
-        }
-        return error;
+    if let Some(error) = ended_error(job, false) {
+        return if is_repeated { error.with_advice(REPEATED) } else { error };
     }
     let (id, state) = (job.uuid, shown_state(job));
     let what = format!("job {id} is {state} and goes on");

@@ -55,7 +55,8 @@ async fn a_call_that_takes_longer_than_fifty_seconds_says_how_to_go_on() {
     let call = json!({"name": "think", "arguments": {"text": "a"}});
     let answered = result(&hub, &buyer, "slow", "tools/call", call).await;
     let waited = begun.elapsed();
-    assert!((Duration::from_secs(50)..Duration::from_secs(52)).contains(&waited), "{waited:?}");
+    // The paused clock also jumps while the engine works, so there is no upper bound.
+    assert!(waited >= Duration::from_secs(50), "{waited:?}");
     assert_eq!(answered["isError"], true, "{answered}");
     assert_eq!(answered["_meta"]["rialto/error"]["code"], "not_finished");
     let job = &answered["_meta"]["rialto/job"];

@@ -21,7 +21,7 @@ use super::wire::result::{CacheHint, ResultObject, as_text};
 use super::wire::version::Era;
 
 /// The server as it names itself.
-const SERVER: ServerInfo =
+pub const SERVER: ServerInfo =
     ServerInfo { name: "rialto", title: "Rialto hub", version: env!("CARGO_PKG_VERSION") };
 
 const OLD_CAPABILITIES: &str = concat!(
@@ -33,6 +33,27 @@ const CAPABILITIES: &str = concat!(
     r#""prompts":{"listChanged":false},"completions":{},"#,
     r#""extensions":{"io.modelcontextprotocol/tasks":{}}}"#
 );
+
+/// What the server can do, as JSON text of an object.
+pub fn capabilities(era: Era) -> &'static str {
+    match era {
+        Era::Old => OLD_CAPABILITIES,
+        Era::New => CAPABILITIES,
+    }
+}
+
+/// A list that is the same for every caller; `None` for other methods.
+pub fn list(method: Method, groups: &ToolGroups) -> Option<ResultObject> {
+    Some(match method {
+        Method::ListTools => {
+            ResultObject::default().raw("tools", tools::list(groups)).cached(CacheHint::CATALOGUE)
+        }
+        Method::ListResources => resources::list(),
+        Method::ListResourceTemplates => resources::list_templates(),
+        Method::ListPrompts => prompts::list(),
+        _ => return None,
+    })
+}
 
 /// What one caller gets at `/mcp`.
 pub struct HubCatalogue {
@@ -51,28 +72,17 @@ impl Catalogue for HubCatalogue {
     }
 
     fn capabilities(&self, era: Era) -> String {
-        match era {
-            Era::Old => OLD_CAPABILITIES.to_owned(),
-            Era::New => CAPABILITIES.to_owned(),
-        }
+        capabilities(era).to_owned()
     }
 
     fn call(self: Arc<Self>, request: ClientRequest) -> ResultFuture {
         Box::pin(async move {
+            if let Some(list) = list(request.method, &self.groups) {
+                return refuse_cursor(&request).map(|()| list);
+            }
             match request.method {
-                Method::ListTools => {
-                    refuse_cursor(&request)?;
-                    Ok(ResultObject::default()
-                        .raw("tools", tools::list(&self.groups))
-                        .cached(CacheHint::CATALOGUE))
-                }
                 Method::CallTool => self.call_tool(request).await,
-                Method::ListResources => refuse_cursor(&request).map(|()| resources::list()),
-                Method::ListResourceTemplates => {
-                    refuse_cursor(&request).map(|()| resources::list_templates())
-                }
                 Method::ReadResource => resources::read(&self, request).await,
-                Method::ListPrompts => refuse_cursor(&request).map(|()| prompts::list()),
                 Method::GetPrompt => prompts::get(&read_params(&request.params)?),
                 Method::Complete => {
                     completion::complete(&self.context.engine, &read_params(&request.params)?)
@@ -95,7 +105,7 @@ pub fn read_params(params: &str) -> Result<Json<'_>, RpcError> {
 }
 
 /// Every list has one page, so no cursor was ever given out.
-fn refuse_cursor(request: &ClientRequest) -> Result<(), RpcError> {
+pub fn refuse_cursor(request: &ClientRequest) -> Result<(), RpcError> {
     match read_params(&request.params)?.get("cursor") {
         None => Ok(()),
         Some(_) => Err(RpcError::invalid_params("Invalid params: cursor is not one of this list")),

@@ -16,7 +16,7 @@ pub async fn call(mut call: ToolCall, arguments: Arguments) -> ToolResult {
     let context = call.context.clone();
     let job = find_own_job(&context, by.id, arguments.text("job_id").unwrap_or_default()).await?;
     if !job.is_requested_by(by.id) {
-        return Err(ToolError::not_found().with_field("/job_id"));
+        return Err(ToolError::not_found());
     }
     let name = arguments.text("agent").unwrap_or_default();
     let maker = names::find_agent(&context.engine, name);

@@ -47,6 +47,8 @@ pub async fn find(call: ToolCall, arguments: Arguments) -> ToolResult {
     let filter = AgentFilter {
         skill: arguments.text("skill").map(str::to_owned),
         text: arguments.text("query").map(str::to_lowercase),
+        // Only who asks for a name may mean an agent that cannot be hired.
+        with_skills: arguments.text("query").is_none(),
         in_descriptions: true,
         // `false` means all agents, not only those that are away.
         online: arguments.flag("online").unwrap_or(true).then_some(true),

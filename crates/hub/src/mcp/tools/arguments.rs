@@ -128,21 +128,25 @@ impl Arguments {
 
     /// The strings of a list.
     pub fn list(&self, name: &str) -> Option<Vec<&str>> {
+        fn text(item: &Argument) -> Option<&str> {
+            match item {
+                Argument::Text(text) => Some(text),
+                _ => None,
+            }
+        }
         let Argument::List(items) = self.values.get(name)? else { return None };
-        let text = |item| match item {
-            &Argument::Text(ref text) => Some(text.as_str()),
-            _ => None,
-        };
         items.iter().map(text).collect()
     }
 
     /// The objects of a list.
     pub fn objects(&self, name: &str) -> Option<Vec<&Self>> {
+        fn object(item: &Argument) -> Option<&Arguments> {
+            match item {
+                Argument::Object(object) => Some(object),
+                _ => None,
+            }
+        }
         let Argument::List(items) = self.values.get(name)? else { return None };
-        let object = |item| match item {
-            &Argument::Object(ref object) => Some(object),
-            _ => None,
-        };
         items.iter().map(object).collect()
     }
 

@@ -38,8 +38,7 @@ static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
 });
 
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-    let read = |tool: &Box<RawValue>| serde_json::from_str(tool.get()).expect("a tool");
-    CATALOG.tools.iter().map(read).collect()
+    CATALOG.tools.iter().map(|tool| serde_json::from_str(tool.get()).expect("a tool")).collect()
 });
 
 /// What a model should know before it calls anything.
@@ -65,6 +64,11 @@ impl ToolGroups {
         let holds = |name: &String| CATALOG.groups[name].iter().any(|known| known == tool);
         self.0.as_ref().is_none_or(|names| names.iter().any(holds))
     }
+}
+
+/// The names of all groups.
+pub fn group_names() -> impl Iterator<Item = &'static str> {
+    CATALOG.groups.keys().map(String::as_str)
 }
 
 /// The tools of these groups, as JSON text of an array.

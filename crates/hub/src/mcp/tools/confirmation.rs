@@ -92,7 +92,7 @@ impl TransferOrder {
         // The second in which it was made does not stand in it.
         let made = (now - KNOWN_FOR_SECONDS..=now + CLOCK_SKEW_SECONDS).rev().find(|at| {
             let Digest(expected) = prove(&key, *at, number);
-            is_equal(hex(&expected)[..PROOF_DIGITS].as_bytes(), proof.as_bytes())
+            is_equal(&hex(&expected).as_bytes()[..PROOF_DIGITS], proof.as_bytes())
         });
         match made {
             None => Err(CodeError::Wrong),

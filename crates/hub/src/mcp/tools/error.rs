@@ -66,25 +66,25 @@ const FIXES: [(&str, &str); 27] = [
 /// The code of an error that is no failure of the tool: the request itself is wrong.
 pub const INVALID_PARAMS: &str = "invalid_params";
 
-/// Why a tool failed.
+/// Why a tool failed. The texts are boxed, so that it stays a small error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolError {
     pub code: &'static str,
-    pub what: String,
+    pub what: Box<str>,
     /// What another agent wrote about it.
-    pub said: Option<String>,
-    pub fix: String,
+    pub said: Option<Box<str>>,
+    pub fix: Box<str>,
     /// Arguments that would be accepted, as JSON text.
-    pub example: Option<String>,
+    pub example: Option<Box<str>>,
     pub retryable: bool,
     pub retry_after_seconds: Option<u64>,
     /// A JSON pointer into the arguments.
-    pub field: Option<String>,
+    pub field: Option<Box<str>>,
 }
 
 impl ToolError {
     /// An error with its own advice.
-    pub fn new(code: &'static str, what: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub fn new(code: &'static str, what: impl Into<Box<str>>, fix: impl Into<Box<str>>) -> Self {
         Self {
             code,
             what: what.into(),
@@ -98,14 +98,14 @@ impl ToolError {
     }
 
     /// An error with the advice of its code.
-    pub fn of(code: &'static str, what: impl Into<String>) -> Self {
+    pub fn of(code: &'static str, what: impl Into<Box<str>>) -> Self {
         Self::new(code, what, fix_of(code))
     }
 
     /// A bad argument. `what` follows the field in the sentence: "is missing".
-    pub fn malformed(field: impl Into<String>, what: impl AsRef<str>) -> Self {
+    pub fn malformed(field: impl Into<Box<str>>, what: impl AsRef<str>) -> Self {
         let field = field.into();
-        let subject = if field.is_empty() { "arguments" } else { field.as_str() };
+        let subject = if field.is_empty() { "arguments" } else { &*field };
         let error = Self::of("malformed", format!("{subject} {}", what.as_ref()));
         Self { field: Some(field), ..error }
     }
@@ -121,18 +121,24 @@ impl ToolError {
     }
 
     /// Adds what another agent wrote about it.
-    pub fn with_words(self, said: impl Into<String>) -> Self {
+    pub fn with_words(self, said: impl Into<Box<str>>) -> Self {
         Self { said: Some(said.into()), ..self }
     }
 
+    /// Adds to the advice: a text that begins where the advice ends.
+    pub fn with_advice(self, more: &str) -> Self {
+        let fix = [&*self.fix, more].concat();
+        Self { fix: fix.into(), ..self }
+    }
+
     /// Names the argument that it is about.
-    pub fn with_field(self, field: impl Into<String>) -> Self {
+    pub fn with_field(self, field: impl Into<Box<str>>) -> Self {
         Self { field: Some(field.into()), ..self }
     }
 
     /// Adds arguments that the tool accepts.
     pub fn with_example_of(self, tool: &str) -> Self {
-        Self { example: catalog::example_of(tool), ..self }
+        Self { example: catalog::example_of(tool).map(Into::into), ..self }
     }
 
     /// What happened, with the agent's words, and without advice.
@@ -237,11 +243,11 @@ fn own_sentence(code: &str) -> Option<&'static str> {
 impl From<Problem> for ToolError {
     fn from(problem: Problem) -> Self {
         let code = code_of_problem(problem.kind.code).unwrap_or("internal");
-        let field = problem.field.filter(|field| field.starts_with('/'));
+        let field = problem.field.filter(|field| field.starts_with('/')).map(Into::into);
         let error = match problem.detail.strip_prefix(INPUT_REJECTED) {
             // The reason may hold names that stand in the agent's schema.
             Some(reason) => Self {
-                field: Some("/input".to_owned()),
+                field: Some("/input".into()),
                 ..Self::of(code, INPUT_REJECTED.trim_end_matches(": ")).with_words(reason)
             },
             None => Self { field, ..Self::of(code, own_sentence(code).unwrap_or(&problem.detail)) },

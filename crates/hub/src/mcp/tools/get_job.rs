@@ -1,4 +1,4 @@
-//! `get_job` and `list_jobs`: the caller's jobs, and `cancel_job`.
+//! `get_job`, `list_jobs` and `cancel_job`: the jobs of the caller.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use super::part::Part;
 use super::waiting::{JobProgress, follow};
 use super::{Arguments, ToolCall, ToolError, ToolOutput, ToolResult, detached};
 use crate::mcp::wire::result::json_array;
+use crate::v1::auth::AgentCaller;
 use crate::v1::jobs::list::{JobStateFilter, load_page};
 use crate::v1::jobs::{cancel, find_party_job, offers};
 
@@ -59,11 +60,9 @@ pub async fn find_own_job(
     by: AgentId,
     id: &str,
 ) -> Result<Arc<Job>, ToolError> {
-    let job = find_party_job(context, by, id)
-        .await
-        .map_err(|problem| ToolError::from(problem).with_field("/job_id"))?;
+    let job = find_party_job(context, by, id).await?;
     match job.state {
-        State::Withdrawn => Err(ToolError::not_found().with_field("/job_id")),
+        State::Withdrawn => Err(ToolError::not_found()),
         _ => Ok(job),
     }
 }
@@ -114,7 +113,7 @@ pub async fn cancel(call: ToolCall, arguments: Arguments) -> ToolResult {
 /// Cancels a job even if the caller hangs up meanwhile.
 pub async fn cancel_detached(
     context: &HubContext,
-    by: crate::v1::auth::AgentCaller,
+    by: AgentCaller,
     id: String,
 ) -> Result<Arc<Job>, ToolError> {
     let context = context.clone();

@@ -157,7 +157,7 @@ pub fn ended_error(job: &Job, repeated: bool) -> Option<ToolError> {
     };
     let mut error = ToolError::of(code, format!("job {} {word}{cause}; {paid}", job.uuid));
     if repeated {
-        error.fix.push_str(
+        error = error.with_advice(
             "; this is the job of an earlier call, so pass another idempotency_key to try again",
         );
     }

@@ -29,13 +29,14 @@ pub mod waiting;
 mod whoami;
 
 pub use arguments::Arguments;
-pub use catalog::{INSTRUCTIONS, ToolGroups, is_read_only, known_name, list, listed_tool};
+pub use catalog::{
+    INSTRUCTIONS, ToolGroups, group_names, is_read_only, known_name, list, listed_tool,
+};
 pub use error::ToolError;
 pub use output::{RESULT_MAX, ToolOutput};
 
 use rialto_core::id::AgentId;
 use rialto_engine::key_use;
-use rialto_engine::keys::KeyPrefix;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::ijson::Json;
 use tracing::Instrument;
@@ -65,11 +66,7 @@ impl ToolCall {
 
     /// The same as `/v1` knows its callers.
     pub fn agent_caller(&self) -> Result<AgentCaller, ToolError> {
-        match self.caller {
-            McpCaller::Agent { id, key } => Ok(AgentCaller { id, prefix: key.prefix, once: None }),
-            McpCaller::Guest { id } => Ok(AgentCaller { id, prefix: KeyPrefix::AGENT, once: None }),
-            McpCaller::Anonymous => Err(ToolError::no_key()),
-        }
+        self.caller.agent_caller().ok_or_else(ToolError::no_key)
     }
 }
 

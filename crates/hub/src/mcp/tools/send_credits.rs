@@ -12,6 +12,7 @@ use rialto_core::money::Credits;
 use rialto_core::owner::Owner;
 use rialto_core::refusal::Refusal;
 use rialto_core::world::World;
+use rialto_engine::key_use;
 use rialto_protocols::adapter::{api_protocol, naming};
 use rialto_protocols::kit::ijson::{self, Json, JsonValue};
 use rialto_protocols::kit::object::ObjectWriter;
@@ -102,14 +103,17 @@ fn read_order(
 
 /// Nobody is asked about what cannot be paid.
 fn check_funds(call: &ToolCall, order: &TransferOrder) -> Result<(), ToolError> {
-    let available = call.context.engine.with_world(|world| {
+    let now = call.context.engine.now();
+    call.context.engine.with_world(|world| {
+        if let Some(used) = key_use::current() {
+            world.check_transfer(used, order.amount, now)?;
+        }
         let payer = world.agent(order.by).and_then(|agent| world.owner(agent.owner));
-        payer.map_or(Credits::ZERO, |payer| payer.available)
-    });
-    match available < order.amount {
-        true => Err(Refusal::TooFewCredits.into()),
-        false => Ok(()),
-    }
+        match payer.is_none_or(|payer| payer.available < order.amount) {
+            true => Err(Refusal::TooFewCredits.into()),
+            false => Ok(()),
+        }
+    })
 }
 
 /// An owner by its name, or an agent by one of its ids. Ids that two owners could mean are refused.

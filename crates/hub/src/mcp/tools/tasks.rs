@@ -3,22 +3,23 @@
 use std::sync::Arc;
 
 use rialto_core::id::AgentId;
-use rialto_core::job::{Job, State};
+use rialto_core::job::{Job, Requester, State};
 use rialto_core::time::Timestamp;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::ijson;
+use rialto_protocols::kit::object::ObjectWriter;
 use rialto_protocols::kit::rfc3339;
 
 use super::get_job::cancel_detached;
 use super::job_view::{JobView, ended_error};
 use super::waiting::shown_state;
 use crate::mcp::caller::McpCaller;
-use crate::mcp::wire::error::RpcError;
+use crate::mcp::wire::error::{INTERNAL, RpcError};
 use crate::mcp::wire::message::ClientRequest;
 use crate::mcp::wire::method::Method;
 use crate::mcp::wire::result::{ResultObject, ResultType, as_text};
-use crate::v1::auth::AgentCaller;
 use crate::v1::jobs::find_party_job;
+use crate::v1::problem::Problem;
 
 /// How often a client should ask for a task.
 const POLL_EVERY_MS: &str = "2000";
@@ -71,11 +72,11 @@ pub async fn answer(
     let id = as_text(params.get("taskId"))
         .ok_or_else(|| RpcError::invalid_params("Invalid params: taskId must be a string"))?;
     let not_found = || RpcError::task_not_found(id);
-    let McpCaller::Agent { id: by, key } = caller else { return Err(not_found()) };
-    let job = find_task(context, by, id).await?.ok_or_else(not_found)?;
+    let by = caller.agent_caller().ok_or_else(not_found)?;
+    let job = find_task(context, by.id, id).await?.ok_or_else(not_found)?;
     match request.method {
         Method::CancelTask => {
-            let by = AgentCaller { id: by, prefix: key.prefix, once: None };
+            caller.count_write(context).map_err(unavailable)?;
             // Where it is too late, the task goes on.
             let _ = cancel_detached(context, by, job.uuid.to_string()).await;
             Ok(ResultObject::default())
@@ -92,9 +93,18 @@ pub async fn answer(
     }
 }
 
+/// The hub cannot answer now.
+fn unavailable(problem: Problem) -> RpcError {
+    let data = ObjectWriter::new()
+        .text("code", problem.kind.code)
+        .flag("retryable", problem.retryable)
+        .maybe_integer("retry_after_seconds", problem.retry_after_seconds.map(u64::cast_signed));
+    RpcError::new(INTERNAL, problem.detail).with_data(data.finish())
+}
+
 /// What `hire` and `accept_offer` answer for a job that ended.
 pub fn result_of_hire(context: &HubContext, job: &Job) -> ResultObject {
-    let rialto_core::job::Requester::Agent(requester) = job.request.requester else {
+    let Requester::Agent(requester) = job.request.requester else {
         return ResultObject::default();
     };
     match ended_error(job, false) {
@@ -117,6 +127,6 @@ async fn find_task(
             Ok(Some(job).filter(|job| job.is_requested_by(by) && job.uuid.to_string() == id))
         }
         Err(problem) if problem.kind.status == 404 => Ok(None),
-        Err(problem) => Err(RpcError::new(crate::mcp::wire::error::INTERNAL, problem.detail)),
+        Err(problem) => Err(unavailable(problem)),
     }
 }

@@ -14,7 +14,6 @@ use super::names::address_of;
 use super::output::RESULT_MAX;
 use super::own_profile::{status, write_skills};
 use super::{Arguments, ToolCall, ToolError, ToolOutput, ToolResult, detached};
-use crate::v1::problem::Problem;
 
 /// What everything but the skills needs at most.
 const REST_MAX: usize = 1_000;
@@ -72,13 +71,20 @@ async fn update(
         let home = agent.clone();
         let made = tokio::task::spawn_blocking(move || adapter::change_profile(&home, &change));
         let made = made.await.map_err(|_| rialto_engine::Failure::Fault)?;
-        made.map_err(|bad: Malformed| ToolError::from(Problem::from(bad)))?
+        made.map_err(|bad| malformed(&bad))?
     };
     if changed.name.is_none() && changed.skills.is_none() && availability.is_none() {
         return Ok(());
     }
     context.engine.run(command(&agent, owner, changed, availability)).await?;
     Ok(())
+}
+
+/// The message begins with the member, and the error with the pointer to it.
+fn malformed(bad: &Malformed) -> ToolError {
+    let member = bad.field.rsplit('/').next().unwrap_or_default();
+    let what = bad.message.strip_prefix(member).unwrap_or(&bad.message);
+    ToolError::malformed(bad.field.clone(), what.trim_start())
 }
 
 /// One command for all that changes, so that nobody sees a part of it.

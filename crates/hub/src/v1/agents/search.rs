@@ -26,6 +26,8 @@ const SLICE: usize = 512;
 #[derive(Debug, Default)]
 pub struct AgentFilter {
     pub skill: Option<String>,
+    /// Whether agents without any skill are left out.
+    pub with_skills: bool,
     /// In lower case.
     pub text: Option<String>,
     /// Whether the text may also stand in the description of a skill.
@@ -55,7 +57,7 @@ impl AgentFilter {
     /// The conditions that need only the agent's record.
     pub fn matches(&self, agent: &Agent) -> bool {
         let skilled = match (&self.skill, self.max_price) {
-            (None, None) => true,
+            (None, None) => !self.with_skills || !agent.skills.is_empty(),
             (None, Some(_)) => agent.skills.iter().any(|skill| self.affords(skill)),
             (Some(name), _) => agent.skill(name).is_some_and(|skill| self.affords(skill)),
         };

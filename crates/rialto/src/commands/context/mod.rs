@@ -4,6 +4,7 @@
 
 pub mod agents;
 pub mod home;
+mod limited_keys;
 mod subcommands;
 
 use std::path::{Path, PathBuf};

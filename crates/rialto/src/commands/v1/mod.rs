@@ -114,6 +114,14 @@ impl V1 {
         Ok(Answer::new(own.account.get().to_owned()))
     }
 
+    pub async fn make_key(&self, key: &NewKey<'_>) -> Reply<MadeKey> {
+        self.post("/v1/keys", Some(key)).await
+    }
+
+    pub async fn revoke_key(&self, id: &str) -> Result<(), CallError> {
+        self.0.call_text(Method::DELETE, &path(&["keys", id]), None).await.map(drop)
+    }
+
     pub async fn account(&self, owner: &str) -> Reply<AccountView> {
         self.get(&path(&["accounts", owner])).await
     }

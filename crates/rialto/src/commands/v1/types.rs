@@ -70,6 +70,22 @@ pub struct SkillView {
     pub output_schema: Option<Box<RawValue>>,
 }
 
+/// A limited key to be made.
+#[derive(Serialize)]
+pub struct NewKey<'a> {
+    pub label: &'a str,
+    pub per_job: Amount,
+    pub per_day: Amount,
+    pub transfers: bool,
+}
+
+/// A limited key: it is shown only here.
+#[derive(Deserialize)]
+pub struct MadeKey {
+    pub id: u64,
+    pub key: String,
+}
+
 /// An owner's account.
 #[derive(Deserialize)]
 pub struct AccountView {

@@ -35,7 +35,8 @@ impl ToolPrinter {
             }));
             return;
         }
-        let mut lines = vec![format!("{server} ({era} era): {} tools for sale", choice.sold.len())];
+        let mut lines =
+            vec![format!("{server} ({era} era), tools for sale: {}", choice.sold.len())];
         lines.extend(choice.sold.iter().map(|(skill, tool)| {
             format!(
                 "  {}  {}  {}{}",
