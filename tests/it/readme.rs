@@ -9,8 +9,11 @@ const README: &str = include_str!("../../README.md");
 
 #[test]
 fn the_readme_walk_through_works_as_printed() {
-    let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/it/a2a/sdk/python-1.3");
-    let environment = [("PYTHONPATH", python_packages(&sdk))];
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
+    let packages = ["it/a2a/sdk/python-1.3", "mcp/packages/python-2.3"];
+    let packages = packages.map(|folder| python_packages(&tests.join(folder)));
+    let packages = std::env::join_paths(packages).expect("paths without separators");
+    let environment = [("PYTHONPATH", packages.into())];
     assert!(walk_with(README, &environment) >= 6, "the README has its walk-through");
 }
 

@@ -265,7 +265,6 @@ pub fn json_response(status: u16, text: String) -> Response {
 mod tests {
     use std::collections::BTreeSet;
 
-    use rialto_core::agent::key_limits::SpendingLimit;
     use rialto_core::job::State;
     use rialto_core::refusal::{MemoryBudget, SpendingLimit};
     use serde_json::Value;
