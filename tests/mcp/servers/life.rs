@@ -99,10 +99,15 @@ async fn a_job_of_a_lost_tool_is_handed_back() {
     let boss = boss(&hub).await;
     output(&hire(&hub, &boss, "grow", "{}").await);
     eventually(async || skills(&hub, &runtime).await.contains(&"grown".to_owned())).await;
-    let other = hub.agent("other", "grown", "0.05", None).await;
-    // It waits behind the others until its tool is gone.
-    let slow = post(&hub, &boss, "slow", r#"{"ms":1500}"#).await;
+    // It waits behind the others until its tool is gone. They are taken in this order.
+    let taken = |count: usize| {
+        let events = runtime.events();
+        events.iter().filter(|event| event["event"] == "took").count() == count
+    };
+    let slow = post(&hub, &boss, "slow", r#"{"ms":2000}"#).await;
+    eventually(async || taken(2)).await;
     let shrink = post(&hub, &boss, "shrink", "{}").await;
+    eventually(async || taken(3)).await;
     let body = json!({"skill": "grown", "input": {}, "budget": 0.10,
         "to": format!("registry:{}", id_of(&runtime))});
     let job = hub.post("/v1/jobs", Some(&boss.key), &body).await.expect(201).str("/id");
@@ -116,7 +121,6 @@ async fn a_job_of_a_lost_tool_is_handed_back() {
         runtime.events().iter().any(declined)
     })
     .await;
-    drop(other);
 }
 
 #[tokio::test]

@@ -72,7 +72,14 @@ pub enum HttpMessage {
 /// The messages of one HTTP response.
 enum Messages {
     One(Option<String>),
-    Stream { response: Response, parser: Parser, events: VecDeque<Event> },
+    Stream(Box<MessageStream>),
+}
+
+/// An event stream, and what of it was read.
+struct MessageStream {
+    response: Response,
+    parser: Parser,
+    events: VecDeque<Event>,
 }
 
 impl HttpServer {
@@ -174,7 +181,8 @@ impl HttpServer {
         let is_stream = kind.is_some_and(|kind| kind.trim_start().starts_with(STREAM));
         if is_stream && status.is_success() {
             let parser = Parser::new(MESSAGE_BYTES_MAX);
-            return Ok(Messages::Stream { response, parser, events: VecDeque::new() });
+            let stream = MessageStream { response, parser, events: VecDeque::new() };
+            return Ok(Messages::Stream(Box::new(stream)));
         }
         let text = read_text(response).await?;
         let is_message = matches!(Incoming::read(&text), Some(Incoming::Response { .. }));
@@ -237,8 +245,8 @@ impl HttpCall {
             let is_one = matches!(self.messages, Messages::One(_));
             let text = match &mut self.messages {
                 Messages::One(text) => text.take(),
-                Messages::Stream { response, parser, events } => {
-                    next_event(response, parser, events).await.inspect_err(|_| {
+                Messages::Stream(stream) => {
+                    stream.next_event().await.inspect_err(|_| {
                         // The stream is gone, and with it the request of the new era.
                         self.is_over |= !self.is_cancellable;
                     })?
@@ -292,39 +300,37 @@ impl Drop for HttpCall {
     }
 }
 
-/// The next event's data; `None` at the end of the stream.
-async fn next_event(
-    response: &mut Response,
-    parser: &mut Parser,
-    events: &mut VecDeque<Event>,
-) -> Result<Option<String>, McpError> {
-    loop {
-        if let Some(event) = events.pop_front() {
-            // Servers may begin with an event without data.
-            if event.data.is_empty() {
-                continue;
+impl MessageStream {
+    /// The next event's data; `None` at the end of the stream.
+    async fn next_event(&mut self) -> Result<Option<String>, McpError> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                // Servers may begin with an event without data.
+                if event.data.is_empty() {
+                    continue;
+                }
+                return Ok(Some(event.data));
             }
-            return Ok(Some(event.data));
+            let Some(bytes) = self.response.chunk().await.map_err(|error| lost(&error))? else {
+                return Ok(None);
+            };
+            let mut parsed = Vec::new();
+            self.parser.push(&bytes, &mut parsed).map_err(|error| {
+                McpError::Unreadable(format!("the stream cannot be read: {error}"))
+            })?;
+            self.events.extend(parsed);
         }
-        let lost = |error: reqwest::Error| {
-            McpError::Lost(format!("the connection was lost: {}", root_cause(&error)))
-        };
-        let Some(bytes) = response.chunk().await.map_err(lost)? else { return Ok(None) };
-        let mut parsed = Vec::new();
-        let unreadable =
-            |error| McpError::Unreadable(format!("the stream cannot be read: {error}"));
-        parser.push(&bytes, &mut parsed).map_err(unreadable)?;
-        events.extend(parsed);
     }
+}
+
+fn lost(error: &reqwest::Error) -> McpError {
+    McpError::Lost(format!("the connection was lost: {}", root_cause(error)))
 }
 
 async fn read_text(mut response: Response) -> Result<String, McpError> {
     let mut bytes = Vec::new();
     loop {
-        let lost = |error: reqwest::Error| {
-            McpError::Lost(format!("the connection was lost: {}", root_cause(&error)))
-        };
-        let Some(chunk) = response.chunk().await.map_err(lost)? else { break };
+        let Some(chunk) = response.chunk().await.map_err(|error| lost(&error))? else { break };
         if bytes.len() + chunk.len() > MESSAGE_BYTES_MAX {
             let why = format!("the response has more than {MESSAGE_BYTES_MAX} bytes");
             return Err(McpError::Unreadable(why));
