@@ -4,7 +4,6 @@
 
 use rialto_protocols::agora::MessageType;
 use rialto_protocols::kit::ed25519::PublicKey;
-use rialto_protocols::registry;
 use serde_json::{Value, json};
 
 use super::Caller;

@@ -272,11 +272,9 @@ fn allowance(
 }
 
 /// Refuses what a limited key must not do: with another key, or as another agent of its owner, it
-/// would have no limits.
+/// would have no limits. A key that was revoked while its command was on the way has lost its
+/// limits with its record, so it must not do these things either.
 pub fn check_authority(draft: &Draft<'_>, used: KeyUse, command: &Command) -> Result<(), Refusal> {
-    if !draft.world.is_limited_key(used.agent, used.key) {
-        return Ok(());
-    }
     let is_allowed = match command {
         // Its own agent may change what it registered.
         Command::Register(order) => {
@@ -292,9 +290,13 @@ pub fn check_authority(draft: &Draft<'_>, used: KeyUse, command: &Command) -> Re
         | Command::RevokeKeys { .. }
         | Command::RevokeKey { .. }
         | Command::RenewSecret { .. } => false,
-        _ => true,
+        _ => return Ok(()),
     };
-    if is_allowed { Ok(()) } else { Err(Refusal::LimitedKey) }
+    ensure_valid(draft, used)?;
+    match is_allowed || !draft.world.is_limited_key(used.agent, used.key) {
+        true => Ok(()),
+        false => Err(Refusal::LimitedKey),
+    }
 }
 
 /// The key a new hold of an agent's job counts against; `None` if nothing is counted for it.

@@ -49,7 +49,9 @@ pub async fn call(
         key: None,
     };
     let opened = hiring::open(&call.context, by, hire).await?;
-    Ok(match hiring::wait_for(&mut call, &opened, WAIT).await? {
+    let waited = hiring::wait_for(&mut call, &opened, WAIT).await?;
+    call.ensure_still_valid()?;
+    Ok(match waited {
         Waited::Task(job) => tasks::created(&job),
         // A repetition is answered as the first call was.
         Waited::Job(job) if opened.repeated && became_task(&call, &job) => tasks::created(&job),

@@ -140,7 +140,7 @@ impl HubCatalogue {
         let params = read_params(&params)?;
         let name = as_text(params.get("name"))
             .ok_or_else(|| RpcError::invalid_params("Invalid params: name must be a string"))?;
-        let unknown = || RpcError::invalid_params(format!("Unknown tool: {name}"));
+        let unknown = || RpcError::unknown_name("tool", name);
         if !self.groups.has(name) {
             return Err(unknown());
         }

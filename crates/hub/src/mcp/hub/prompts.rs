@@ -76,8 +76,7 @@ pub fn get(params: &Json<'_>) -> Result<ResultObject, RpcError> {
     let invalid = |text: &str| RpcError::invalid_params(format!("Invalid params: {text}"));
     let name = as_text(params.get("name")).ok_or_else(|| invalid("name must be a string"))?;
     let prompt = PROMPTS.iter().find(|prompt| prompt.name == name);
-    let prompt =
-        prompt.ok_or_else(|| RpcError::invalid_params(format!("Unknown prompt: {name}")))?;
+    let prompt = prompt.ok_or_else(|| RpcError::unknown_name("prompt", name))?;
     let filled_in = params.get("arguments");
     if filled_in.is_some_and(|json| !matches!(json.value(), JsonValue::Object(_))) {
         return Err(invalid("arguments must be an object"));

@@ -20,6 +20,9 @@ use crate::v1::auth::AgentCaller;
 use crate::v1::jobs::open::preferences;
 use crate::v1::problem::Problem;
 
+/// The code of a caller that does something too often.
+const RATE_LIMITED: &str = "rate_limited";
+
 /// A job that is to be opened.
 #[derive(Clone, Debug)]
 pub struct Hire {
@@ -105,7 +108,12 @@ pub async fn wait_for(
             true => JobProgress::of(&mut call.progress, &job),
         };
         let at_most = if as_task { task_after } else { at_most };
-        job = follow(&context, by, job, at_most, progress).await?;
+        job = match follow(&context, by, job.clone(), at_most, progress).await {
+            Ok(job) => job,
+            // What was opened is answered, even if the agent waits too often to wait for its end.
+            Err(error) if error.code == RATE_LIMITED => job,
+            Err(error) => return Err(error),
+        };
     }
     job = settle(&context, job).await?;
     let goes_on = !job.state.is_final() && job.open_question().is_none();

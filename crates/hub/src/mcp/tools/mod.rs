@@ -68,6 +68,18 @@ impl ToolCall {
     pub fn agent_caller(&self) -> Result<AgentCaller, ToolError> {
         self.caller.agent_caller().ok_or_else(ToolError::no_key)
     }
+
+    /// Refuses a caller whose key was revoked while it waited.
+    pub fn ensure_still_valid(&self) -> Result<(), ToolError> {
+        ensure_still_valid(self.caller, &self.context)
+    }
+}
+
+fn ensure_still_valid(caller: McpCaller, context: &HubContext) -> Result<(), ToolError> {
+    match caller.is_still_valid(&context.engine) {
+        true => Ok(()),
+        false => Err(ToolError::no_key()),
+    }
 }
 
 /// The result of a tool.
@@ -76,10 +88,13 @@ pub type ToolResult = Result<ToolOutput, ToolError>;
 /// Calls a tool by its name; `None` if there is no such tool.
 pub async fn call(name: &str, arguments: &Json<'_>, call: ToolCall) -> Option<ToolResult> {
     catalog::input_schema(name)?;
+    let (caller, context) = (call.caller, call.context.clone());
     let result = match Arguments::read(name, arguments) {
         Ok(arguments) => run(name, call, arguments).await,
         Err(error) => Err(error),
     };
+    // A key that was revoked while the tool waited reads nothing more.
+    let result = result.and_then(|output| ensure_still_valid(caller, &context).map(|()| output));
     Some(result.map_err(|error| match error.code {
         "malformed" => error.with_example_of(name),
         _ => error,

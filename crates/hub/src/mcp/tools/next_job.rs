@@ -35,6 +35,7 @@ pub async fn call(call: ToolCall, arguments: Arguments) -> ToolResult {
     let engine = &call.context.engine;
     let look = || engine.with_world(|world| find_oldest(world, id, &except));
     let found = wait_until(&call.context, id, wait, look).await?;
+    call.ensure_still_valid()?;
     let context = call.context.clone();
     let taken = detached(async move { hand_over(&context, id, found).await });
     match taken.await? {

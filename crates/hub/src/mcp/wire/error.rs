@@ -28,6 +28,12 @@ pub const HEADER_MISMATCH: i64 = -32020;
 pub const MISSING_CAPABILITY: i64 = -32021;
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 
+/// The part of a stranger's text that an error repeats.
+pub fn shorten(text: &str) -> &str {
+    const SHOWN_MAX: usize = 100;
+    text.char_indices().nth(SHOWN_MAX).map_or(text, |(end, _)| &text[..end])
+}
+
 impl RpcError {
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None, status: None }
@@ -44,6 +50,11 @@ impl RpcError {
 
     pub fn unknown_method(name: &str) -> Self {
         Self::new(METHOD_NOT_FOUND, format!("Method not found: {name}"))
+    }
+
+    /// There is no `what`, for example no tool, with this name.
+    pub fn unknown_name(what: &str, name: &str) -> Self {
+        Self::invalid_params(format!("Unknown {what}: {}", shorten(name)))
     }
 
     pub fn unsupported_version(requested: &str) -> Self {

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, StatusCode};
 use rialto_protocols::kit::ijson::{self, Json, JsonValue};
 
-use super::error::{HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR, RpcError};
+use super::error::{HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR, RpcError, shorten};
 use super::method::Method;
 use super::progress::{Outgoing, Progress};
 use super::result::as_text;
@@ -181,12 +181,6 @@ fn read_request(
 
 fn lacks(name: &str) -> RpcError {
     RpcError::bad_meta(format!("Invalid params: _meta lacks {META_PREFIX}{name}"))
-}
-
-/// The part of a stranger's text that an error repeats.
-fn shorten(text: &str) -> &str {
-    const SHOWN_MAX: usize = 100;
-    text.char_indices().nth(SHOWN_MAX).map_or(text, |(end, _)| &text[..end])
 }
 
 fn read_capabilities(json: &Json<'_>) -> ClientCapabilities {
