@@ -493,7 +493,8 @@ impl Step {
                     1 => Command::RevokeKey { agent, key: newest },
                     2 => Command::RecordKeyUse { agent, key: newest },
                     3..6 => {
-                        let amount = |at: u8| (at % 4 != 0).then(|| credits(pick(&AMOUNTS, at)));
+                        let amount =
+                            |at: u8| (!at.is_multiple_of(4)).then(|| credits(pick(&AMOUNTS, at)));
                         let limits = KeyLimits {
                             per_job: amount(hash),
                             per_day: amount(hash / 4),
