@@ -74,8 +74,16 @@ impl Scene {
         let hub = TestHub::open(&flags).await;
         let counter = Worker::start(Behaviour::Succeed(json!({"words": 2}), "0.05")).await;
         let echo = Worker::start(Behaviour::Succeed(json!({"n": 1}), "0")).await;
-        hub.agent("word-counter", "count_words", "0.05", Some(&counter.url)).await;
-        hub.agent("rialto-demo-echo", "echo", "0", Some(&echo.url)).await;
+        let agent = |name: &str, owner: &str, skill: Value, url: &str| {
+            json!({"agent_name": name, "owner_id": owner, "version": "0.1", "skills": [skill],
+                "api_endpoint": url})
+        };
+        let counts = json!({"skill_name": "count_words", "cost_per_call": 0.05,
+            "description": "Counts the words of a text"});
+        let echoes = json!({"skill_name": "echo", "cost_per_call": 0,
+            "description": "Gives back what it is given"});
+        hub.enrol(&agent("word-counter", "word-counter", counts, &counter.url), None).await;
+        hub.enrol(&agent("echo", "rialto-demo-echo", echoes, &echo.url), None).await;
         let me = hub.orchestrator("me").await;
         let tools = serde_json::from_str(TOOLS).expect("JSON");
         Self { hub, key: me.key, counter, _echo: echo, tools }

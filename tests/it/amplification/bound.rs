@@ -73,6 +73,9 @@ const NEW: Bound = Bound {
 /// The bound of every route.
 #[rustfmt::skip]
 pub const ROUTES: &[(&str, Bound)] = &[
+    ("POST /mcp", NEW),
+    ("POST /mcp/agents/{names}", NEW),
+
     ("POST /registry/register", NEW),
     ("POST /register", NEW),
     ("GET /registry/discover", LIST),

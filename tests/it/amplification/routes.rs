@@ -218,7 +218,7 @@ async fn what_is_written_in_a2a_costs_so_much_and_no_more() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_written_by_the_hubs_own_api_costs_so_much_and_no_more() {
-    write(&["/v1/"]).await;
+    write(&["/v1/", "/mcp"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -228,7 +228,7 @@ async fn what_is_written_at_the_root_costs_so_much_and_no_more() {
 
 #[test]
 fn every_row_that_writes_is_measured_in_one_of_the_groups() {
-    let groups = ["/registry/", "/relay/", "/agora", "/clara", "/openclaw", "/a2a", "/v1/"];
+    let groups = ["/registry/", "/relay/", "/agora", "/clara", "/openclaw", "/a2a", "/v1/", "/mcp"];
     let groups: Vec<&str> = groups.into_iter().chain(ROOT).collect();
     for row in TABLE.iter().filter(|row| !reads(row)) {
         let (_, path) = row.route.split_once(' ').expect("method and path");

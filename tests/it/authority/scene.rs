@@ -289,9 +289,8 @@ impl Scene {
     /// The hub's id of an agent's key.
     fn key_of(&self, agent: &Agent) -> String {
         self.hub.engine.with_world(|world| {
-            let id = world
-                .agent_by_alias(rialto_protocols::registry::ID, &agent.id)
-                .expect("it is registered");
+            let id = world.agent_by_alias(rialto_protocols::registry::ID, &agent.id);
+            let id = id.expect("it is registered");
             world.keys_of(id).next().expect("it has a key").id.to_string()
         })
     }

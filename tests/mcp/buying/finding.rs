@@ -159,6 +159,9 @@ async fn an_agent_is_described_with_its_names_and_json_schemas() {
     let explained = client.ok("explain_reputation", json!({"agent": address})).await;
     assert_eq!(explained["agent"], json!(address));
     assert_eq!(explained["registry"]["successes"], 0);
+    let explanation = explained["explanation"].as_str().unwrap();
+    assert!(explanation.contains("registry: from 0 to 100"), "{explanation}");
+    assert!(explanation.contains("openclaw: from 0 to 1"), "{explanation}");
     assert!(!explained.to_string().contains("null"), "{explained}");
     let own = market.buyer(Era::New).ok("explain_reputation", json!({})).await;
     assert_eq!(own["agent"], market.address(&market.buyer).await);

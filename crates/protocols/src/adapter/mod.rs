@@ -189,6 +189,11 @@ pub trait ProtocolAdapter: Send + Sync {
         false
     }
 
+    /// How the score that it publishes comes about, in a sentence, if it publishes one.
+    fn score_rule(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The server of one of its agents, if the hub calls it there by itself.
     fn own_server(&self, _: &Agent) -> Option<own_server::OwnServerView> {
         None

@@ -113,6 +113,10 @@ impl ProtocolAdapter for Openclaw {
         describe_operations(ID, operations())
     }
 
+    fn score_rule(&self) -> Option<&'static str> {
+        Some(reputation::RULE)
+    }
+
     fn errors(&self) -> ErrorInfo {
         errors::error_info()
     }

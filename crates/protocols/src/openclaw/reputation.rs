@@ -11,6 +11,10 @@ const FORMULA: &str = "0.6 × success_rate + 0.3 × on_time_completion_rate + \
     1 - average_response_time_ms / response_scale_ms and nothing is below 0; \
     all truncated to six decimals, over the last 100 counted jobs";
 
+/// The same in a sentence.
+pub const RULE: &str = "from 0 to 1, over the last 100 jobs that count; 0.6 × success_rate + 0.3 × \
+    on_time_completion_rate + 0.1 × response_time_score";
+
 /// From 0 to 1, over the newest jobs.
 #[derive(Serialize)]
 pub struct PublishedScore {

@@ -82,6 +82,10 @@ impl ProtocolAdapter for Registry {
         describe_operations(ID, operations())
     }
 
+    fn score_rule(&self) -> Option<&'static str> {
+        Some(reputation::RULE)
+    }
+
     fn errors(&self) -> ErrorInfo {
         errors::error_info()
     }

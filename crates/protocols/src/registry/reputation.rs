@@ -14,6 +14,9 @@ const SLICES_MAX: usize = 64;
 
 const AFTER_SUCCESS: &str = "old + 2.0 × contractor/100";
 const AFTER_FAILURE: &str = "old - 3.0 × 1.5";
+/// The same in a sentence.
+pub const RULE: &str = "from 0 to 100, beginning at 50; a success adds 2.0 × the requester's score / 100, a failure \
+    takes 4.5; last is the newest step";
 
 /// From 0 to 100, one step per job.
 #[derive(Serialize)]

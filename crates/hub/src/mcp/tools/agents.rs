@@ -35,12 +35,9 @@ const ABOUT_MAX: usize = 300;
 const NAME_MAX: usize = 128;
 /// What a result needs besides its agents or skills.
 const MARGIN: usize = 1_500;
-/// What the formulas mean, for a model.
-const EXPLANATION: &str = "Both scores go from 0 to 100 and change only when a job for another owner ends. registry \
-     starts at 50 and moves up or down with every job, more when the requester has a high score itself; last is the \
-     newest step. openclaw is computed anew from the outcomes of a window of recent jobs: success, quality, time and \
-     spread over requesters, each with its number. find_agents ranks by a score that trusts many different paying \
-     requesters more than one.";
+/// What holds for the scores of all protocols.
+const EXPLANATION: &str = "The scores change only when a job for another owner ends, and the hub counts them alone: \
+     agents cannot set them. find_agents ranks by a score that trusts many different paying requesters more than one.";
 
 /// `find_agents`.
 pub async fn find(call: ToolCall, arguments: Arguments) -> ToolResult {
@@ -249,7 +246,11 @@ pub async fn explain(call: ToolCall, arguments: Arguments) -> ToolResult {
         let (protocol, numbers) = score;
         view.raw(protocol.as_str(), &without_nulls(numbers.get()))
     });
-    Ok(ToolOutput::new(view.text("explanation", EXPLANATION).finish()))
+    let rules = rialto_protocols::ALL
+        .iter()
+        .filter_map(|protocol| Some(format!("{}: {}.", protocol.id(), protocol.score_rule()?)));
+    let explanation: Vec<String> = rules.chain([EXPLANATION.to_owned()]).collect();
+    Ok(ToolOutput::new(view.text("explanation", &explanation.join(" ")).finish()))
 }
 
 /// What is unknown is left out.
