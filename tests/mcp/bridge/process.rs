@@ -180,10 +180,6 @@ impl Bridge {
         self.input = None;
     }
 
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     #[cfg(unix)]
     pub fn terminate(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);

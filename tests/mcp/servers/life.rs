@@ -227,10 +227,13 @@ async fn a_server_sees_no_variable_of_rialto_and_its_standard_error_is_the_log()
     assert!(runtime.events().iter().any(|event| event["line"] == "fixture is here"));
     // The log of the job has what was written during its call.
     let id = job["id"].as_str().expect("an id");
-    let mut log = place.rialto();
-    let log = crate::kit::output(log.args(["job", "log", id, "--hub", &hub.url])).expect("it runs");
-    let text = String::from_utf8_lossy(&log.stdout);
-    assert!(text.contains("called environment"), "{text} {}", String::from_utf8_lossy(&log.stderr));
+    eventually(async || {
+        let mut log = place.rialto();
+        log.args(["job", "log", id, "--hub", &hub.url]);
+        let text = crate::kit::output(&mut log).expect("it runs").stdout;
+        String::from_utf8_lossy(&text).contains("called environment")
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -50,6 +50,10 @@ fn yes() -> bool {
     true
 }
 
+fn is_zero(amount: &Credits) -> bool {
+    amount.is_zero()
+}
+
 fn is_yes(flag: &bool) -> bool {
     *flag
 }
@@ -84,11 +88,11 @@ pub struct KeyUse {
     pub by_default: bool,
 }
 
-/// The key that a job was requested with, if limits bind it.
+/// The key that a job was requested with, if the hub counts what it spends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpendingKey {
     pub key: KeyId,
-    /// The limits are the hub's defaults.
+    /// The hub's default limits bind it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_default: bool,
     /// The day that the newest hold counts for.
@@ -114,35 +118,65 @@ pub struct KeyRecord {
     pub spending: DaySpending,
 }
 
-/// What a key spent on one day, under its limits.
+/// What a key spent on one day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaySpending {
     pub day: UtcDay,
+    /// All of it. Counted for keys that were issued with a label or limits.
     pub amount: Credits,
+    /// What was spent under the default limits.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub by_default: Credits,
 }
 
 impl DaySpending {
     /// What was spent on the day of `now`. A clock that is set back does not begin the day again.
-    pub fn on_day_of(self, now: Timestamp) -> Credits {
-        if self.day >= now.utc_day() { self.amount } else { Credits::ZERO }
+    fn on_day_of(self, now: Timestamp) -> Self {
+        if self.day >= now.utc_day() {
+            self
+        } else {
+            Self { day: now.utc_day(), ..Self::default() }
+        }
     }
 
     fn is_none(&self) -> bool {
         *self == Self::default()
     }
+}
+
+impl KeyRecord {
+    /// Whether it was issued with a label or limits, so that all it spends is counted.
+    fn is_issued(&self) -> bool {
+        self.issued_at.is_some()
+    }
+
+    /// What it spent on the day of `now`, as far as it is counted.
+    pub fn spent_on_day_of(&self, now: Timestamp) -> Credits {
+        let spent = self.spending.on_day_of(now);
+        if self.is_issued() { spent.amount } else { spent.by_default }
+    }
 
     /// Counts an amount, and returns the day it counts for.
-    fn add(&mut self, now: Timestamp, amount: Credits) -> UtcDay {
-        let before = self.on_day_of(now);
-        self.day = self.day.max(now.utc_day());
-        self.amount = before.checked_add(amount).unwrap_or(Credits::from_micros(i64::MAX));
-        self.day
+    fn count(&mut self, now: Timestamp, amount: Credits, by_default: bool) -> UtcDay {
+        let add = |sum: Credits| sum.checked_add(amount).unwrap_or(Credits::from_micros(i64::MAX));
+        self.spending = self.spending.on_day_of(now);
+        if self.is_issued() {
+            self.spending.amount = add(self.spending.amount);
+        }
+        if by_default {
+            self.spending.by_default = add(self.spending.by_default);
+        }
+        self.spending.day
     }
 
     /// What was counted for that day counts no more. Another day gets no room by it.
-    fn subtract(&mut self, day: UtcDay, amount: Credits) {
-        if self.day == day {
-            self.amount = self.amount.checked_pay(amount).unwrap_or(Credits::ZERO);
+    fn uncount(&mut self, day: UtcDay, amount: Credits, by_default: bool) {
+        let subtract = |sum: Credits| sum.checked_pay(amount).unwrap_or(Credits::ZERO);
+        if self.spending.day == day {
+            self.spending.amount = subtract(self.spending.amount);
+        }
+        if self.spending.day == day && by_default {
+            self.spending.by_default = subtract(self.spending.by_default);
         }
     }
 }
@@ -226,11 +260,13 @@ fn allowance(
     now: Timestamp,
 ) -> KeyAllowance {
     let own = record.map_or(KeyLimits::NONE, |record| record.limits);
-    let limits = match default {
-        Some(default) if !own.has_amounts() => KeyLimits { transfers: own.transfers, ..default },
-        _ => own,
+    let spent = record.map(|record| record.spending.on_day_of(now)).unwrap_or_default();
+    let (limits, spent) = match default {
+        Some(default) if !own.has_amounts() => {
+            (KeyLimits { transfers: own.transfers, ..default }, spent.by_default)
+        }
+        _ => (own, spent.amount),
     };
-    let spent = record.map_or(Credits::ZERO, |record| record.spending.on_day_of(now));
     let left = |per_day: Credits| per_day.checked_pay(spent).unwrap_or(Credits::ZERO);
     KeyAllowance { limits, left_today: limits.per_day.map(left) }
 }
@@ -261,14 +297,13 @@ pub fn check_authority(draft: &Draft<'_>, used: KeyUse, command: &Command) -> Re
     if is_allowed { Ok(()) } else { Err(Refusal::LimitedKey) }
 }
 
-/// The key a new hold of an agent's job counts against; `None` if no limit binds it.
+/// The key a new hold of an agent's job counts against; `None` if nothing is counted for it.
 pub fn spending_key(draft: &Draft<'_>, agent: AgentId) -> Option<SpendingKey> {
     let used = KeyUse { agent, ..draft.key_use? };
     // With a key that was revoked meanwhile, or is another agent's, nothing can be held.
-    let is_bound =
-        ensure_valid(draft, used).is_err() || !allowance_in(draft, used).limits.is_none();
-    let KeyUse { key, by_default, .. } = used;
-    is_bound.then_some(SpendingKey { key, by_default, day: None })
+    let is_counted = ensure_valid(draft, used).is_err() || is_counted(draft, used);
+    let by_default = is_by_default(draft, used);
+    is_counted.then_some(SpendingKey { key: used.key, by_default, day: None })
 }
 
 /// Whether the limits of the job's key allow a hold.
@@ -292,13 +327,13 @@ pub fn count_hold(draft: &mut Draft<'_>, job: &mut Job, amount: Credits) {
 pub fn count_release(draft: &mut Draft<'_>, job: &Job, released: Credits) {
     let day = job.payment.key.and_then(|key| key.day);
     let (Some(used), Some(day)) = (key_of_job(job), day) else { return };
-    let known = draft.agent_state(used.agent).and_then(|state| state.key_record(used.key));
-    if known.is_some_and(|known| known.spending.day == day) && !released.is_zero() {
-        record_mut(draft, used.agent, used.key).spending.subtract(day, released);
+    let known = record_in(draft, used).is_some_and(|known| known.spending.day == day);
+    if known && !released.is_zero() {
+        record_mut(draft, used.agent, used.key).uncount(day, released, used.by_default);
     }
 }
 
-/// The key that pays a transfer, if its limits allow it.
+/// The key that a transfer counts against, if its limits allow it.
 pub fn check_transfer(
     draft: &Draft<'_>,
     from: OwnerId,
@@ -312,7 +347,7 @@ pub fn check_transfer(
     let allowance = allowance_in(draft, used);
     check_transfers(allowance)?;
     check(draft, used, amount)?;
-    Ok((!allowance.limits.is_none()).then_some(used))
+    Ok(is_counted(draft, used).then_some(used))
 }
 
 /// Counts a transfer that was just made.
@@ -338,17 +373,31 @@ fn check(draft: &Draft<'_>, used: KeyUse, amount: Credits) -> Result<(), Refusal
     }
     // The key may have been revoked since its job was requested, and its limits with it.
     ensure_valid(draft, used)?;
-    let own = draft.agent_state(used.agent).and_then(|state| state.key_record(used.key));
-    check_amount(own, allowance_in(draft, used), amount)
+    check_amount(record_in(draft, used), allowance_in(draft, used), amount)
 }
 
 fn count(draft: &mut Draft<'_>, used: KeyUse, amount: Credits) -> UtcDay {
-    let now = draft.now;
-    record_mut(draft, used.agent, used.key).spending.add(now, amount)
+    let (now, by_default) = (draft.now, is_by_default(draft, used));
+    record_mut(draft, used.agent, used.key).count(now, amount, by_default)
+}
+
+/// Whether what the key spends is counted.
+fn is_counted(draft: &Draft<'_>, used: KeyUse) -> bool {
+    is_by_default(draft, used) || record_in(draft, used).is_some_and(KeyRecord::is_issued)
+}
+
+/// Whether the default limits bind the key.
+fn is_by_default(draft: &Draft<'_>, used: KeyUse) -> bool {
+    let has_own = record_in(draft, used).is_some_and(|record| record.limits.has_amounts());
+    used.by_default && !has_own && draft.world.rules.default_key_limits.has_amounts()
+}
+
+fn record_in<'d>(draft: &'d Draft<'_>, used: KeyUse) -> Option<&'d KeyRecord> {
+    draft.agent_state(used.agent)?.key_record(used.key)
 }
 
 fn allowance_in(draft: &Draft<'_>, used: KeyUse) -> KeyAllowance {
-    let record = draft.agent_state(used.agent).and_then(|state| state.key_record(used.key));
+    let record = record_in(draft, used);
     let default = used.by_default.then_some(draft.world.rules.default_key_limits);
     allowance(record, default, draft.now)
 }

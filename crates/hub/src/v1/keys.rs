@@ -172,8 +172,7 @@ pub struct KeyView {
     label: Option<String>,
     #[serde(flatten)]
     limits: LimitsView,
-    /// What was spent today (UTC) under its limits: its own ones, or those of the hub for keys
-    /// without limits.
+    /// What was spent today (UTC); of a key that was not issued here, what came through MCP.
     spent_today: Number,
     /// What may still be spent today; absent without a limit per day.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -195,7 +194,7 @@ impl KeyView {
         let record = world.agent_state(agent).and_then(|state| state.key_record(key.id));
         let used = KeyUse { agent, key: key.id, by_default: false };
         let allowance = world.key_allowance(used, now);
-        let spent = record.map(|record| record.spending.on_day_of(now)).unwrap_or_default();
+        let spent = record.map(|record| record.spent_on_day_of(now)).unwrap_or_default();
         let current = key_use::current().is_some_and(|current| current.key == key.id);
         Self {
             id: key.id.0,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{broadcast, watch};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::journal::CallJournal;
 use super::server::McpServer;
@@ -23,6 +23,8 @@ const CALLS_MAX: u32 = 2;
 /// The shortest time between two reports to the hub.
 const REPORT_PAUSE: Duration = Duration::from_millis(500);
 
+/// How long the log of a job goes on after its answer.
+const LOG_TIME: Duration = Duration::from_millis(200);
 /// Maximum log size of one job, in bytes.
 const LOG_BYTES_MAX: usize = 16 << 20;
 
@@ -101,14 +103,22 @@ impl McpTool {
                     }
                     return outcome::of_error(error);
                 }
-                // The server has not listed this tool any more, and did nothing.
+                // Servers answer calls of a tool that they have no more like this, too.
                 McpError::Server(error)
-                    if error.code == INVALID_PARAMS && !self.server.offers(&self.tool.name) =>
+                    if error.code == INVALID_PARAMS && self.is_gone(&connection).await =>
                 {
                     return Outcome::Declined("the tool is no longer offered".to_owned());
                 }
                 error => return outcome::of_error(error),
             }
+        }
+    }
+
+    /// Whether the server lists the tool no more. The news of it may still be on the way.
+    async fn is_gone(&self, connection: &Connection) -> bool {
+        match connection.list_tools().await {
+            Ok((tools, _)) => tools.iter().all(|tool| tool.name != self.tool.name),
+            Err(_) => false,
         }
     }
 
@@ -154,7 +164,8 @@ impl McpTool {
         tokio::select! {
             biased;
             result = call => {
-                log.catch_up();
+                // What the server wrote before its answer may arrive after it.
+                tokio::spawn(async move { timeout(LOG_TIME, log.follow::<()>()).await });
                 result
             }
             never = report => never,
@@ -182,13 +193,6 @@ impl JobLog {
                 Err(broadcast::error::RecvError::Lagged(_)) => {}
                 Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
             }
-        }
-    }
-
-    /// Adds what is already there.
-    fn catch_up(&mut self) {
-        while let Ok(line) = self.lines.try_recv() {
-            self.add(&line);
         }
     }
 

@@ -163,10 +163,6 @@ impl McpServer {
         lock_ignoring_poison(&self.0.offered).clone()
     }
 
-    pub(super) fn offers(&self, tool: &str) -> bool {
-        lock_ignoring_poison(&self.0.offered).tools.iter().any(|other| other.name == tool)
-    }
-
     /// The connection, unless the server is down.
     pub(super) fn connection(&self) -> Option<Connection> {
         self.0.current.borrow().clone()

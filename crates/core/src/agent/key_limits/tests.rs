@@ -80,7 +80,7 @@ impl Scene {
 
     fn spent(&self) -> Credits {
         let record = self.hub.agent_state(self.rich).key_record(self.key.key);
-        record.map_or(Credits::ZERO, |record| record.spending.on_day_of(self.hub.now))
+        record.map_or(Credits::ZERO, |record| record.spent_on_day_of(self.hub.now))
     }
 }
 
@@ -280,6 +280,15 @@ fn the_default_limits_bind_only_keys_without_amounts_of_their_own() {
         KeyLimits { transfers: false, ..default_key_limits }
     );
     open(&mut scene, third, "3.01").unwrap_err();
+    // All that such a key spends is shown, and only what counts against the default limits binds it.
+    open(&mut scene, KeyUse { by_default: false, ..third }, "20.00").unwrap();
+    open(&mut scene, third, "3.00").unwrap();
+    let record = scene.hub.agent_state(scene.rich).key_record(third.key).unwrap();
+    assert_eq!(record.spent_on_day_of(scene.hub.now), credits("23.00"));
+    assert_eq!(
+        scene.hub.world.key_allowance(third, scene.hub.now).left_today,
+        Some(credits("1.00"))
+    );
 }
 
 #[test]

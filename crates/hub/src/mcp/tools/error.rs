@@ -41,8 +41,8 @@ const FIXES: [(&str, &str); 27] = [
     ("price_differs", "look at offers in get_job and agree to the price that stands there"),
     (
         "definition_changed",
-        "tell the user that the agent changed its tools; rialto connect shows the new ones and \
-         writes the new pin",
+        "tell the user that the agent changed its tools; only the user can accept them, with rialto \
+         connect and the new pin in the address",
     ),
     ("agent_unavailable", "wait, or choose another agent with find_agents"),
     ("refused", "change what the sentence names; describe_agent shows skills and input schemas"),

@@ -146,14 +146,17 @@ fn run_client(program: &PathBuf, words: &[String], undo: Option<&[String]>) -> C
     }
     let said =
         String::from_utf8_lossy(if done.stderr.is_empty() { &done.stdout } else { &done.stderr });
-    let said = said.trim().lines().last().unwrap_or("it gave no reason").to_owned();
+    // The first line that names an error; a stack trace may follow it.
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let named = lines.clone().find(|line| line.to_ascii_lowercase().starts_with("error"));
+    let said = named.or_else(|| lines.next_back()).unwrap_or("it gave no reason");
     let next = match undo {
         Some(undo) => {
             format!("if it is connected already, `{}` removes that first", shell::line(undo))
         }
         None => "run what --print shows yourself".to_owned(),
     };
-    Err(CliError::failed(format!("{} failed: {}", words[0], said.trim()), next))
+    Err(CliError::failed(format!("{} failed: {said}", words[0]), next))
 }
 
 /// Keeps the key out of what is shown.

@@ -22,7 +22,8 @@ impl Context {
         Ok(Some(KeyFile { hub: Some(self.hub.clone()), ..key_file::load(&path)? }))
     }
 
-    /// Keeps a limited key, and returns the id of the one it replaces.
+    /// Keeps a limited key, and returns the id of the one it replaces. One of another agent has an id
+    /// that means nothing now: its hub was reset.
     pub fn save_limited_key(
         &self,
         name: &str,
@@ -32,7 +33,10 @@ impl Context {
         self.ensure_dir()?;
         let path = self.limited_key_path(name).unwrap_or_default();
         let before = home::read_optional(&path)?.unwrap_or_default();
+        let is_same_agent = KeyFile::read(&before)
+            .is_some_and(|before| before.agent_id.is_some() && before.agent_id == keys.agent_id);
         let replaced = before.lines().find_map(|line| line.strip_prefix(ID_LINE));
+        let replaced = replaced.filter(|_| is_same_agent);
         let keys = KeyFile { hub: Some(self.hub.clone()), ..keys.clone() };
         let text = format!("{}{ID_LINE}{id}\n", keys.to_text());
         key_file::write_atomically(&path, &text)

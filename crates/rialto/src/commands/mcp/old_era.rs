@@ -78,6 +78,10 @@ impl OldEra {
         self.subscriptions.stop();
     }
 
+    fn has_forms(&self) -> bool {
+        self.client.get().is_some_and(|client| client.has_forms)
+    }
+
     /// The whole message of the response.
     pub async fn respond(&self, request: &Request) -> String {
         let Request { id, method, params, .. } = request;
@@ -160,7 +164,7 @@ impl OldEra {
         for (name, request) in requests.iter() {
             let request = Members::read(request).unwrap_or_default();
             let answer = match request.text("method").as_deref() {
-                Some("elicitation/create") => {
+                Some("elicitation/create") if self.has_forms() => {
                     // The first versions with questions know no modes: a form is what they have.
                     let params = request.members("params").unwrap_or_default().without(&["mode"]);
                     self.questions.ask("elicitation/create", &params.begin().finish()).await
@@ -176,8 +180,7 @@ impl OldEra {
     fn message(&self, id: &str, method: &str, params: &str, more: &[(&str, String)]) -> String {
         let client = self.client.get();
         let info = client.map_or_else(own_info, |client| client.info.clone());
-        let has_forms = client.is_some_and(|client| client.has_forms);
-        let capabilities = if has_forms { r#"{"elicitation":{"form":{}}}"# } else { "{}" };
+        let capabilities = if self.has_forms() { r#"{"elicitation":{"form":{}}}"# } else { "{}" };
         new_message(id, method, params, more, &info, capabilities)
     }
 }
