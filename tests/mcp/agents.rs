@@ -395,7 +395,7 @@ async fn a_changed_tool_trips_the_pin_before_anything_is_paid() {
     };
     let input = r#"{"type":"object","properties":{"text":{"type":"string"}}}"#;
     let good = translating("Translates \"text\" \u{200b}for you", "0.05", input);
-    let agent = register(&hub, "translator", &[good.clone()], &worker, None).await;
+    let agent = register(&hub, "translator", std::slice::from_ref(&good), &worker, None).await;
     let open = client(&hub, "translator", Some(&customer.key));
     let pin = pin_by_the_book(&open, &["0.05"]).await;
     let pinned = client(&hub, &format!("translator?pin={pin}"), Some(&customer.key));
@@ -561,7 +561,7 @@ async fn changed_skills_and_prices_are_told_within_two_seconds() {
     let customer = customer(&hub).await;
     let worker = Worker::start(Behaviour::Succeed(json!({"n": 1}), "0.05")).await;
     let one = skill("one", "0.05", "");
-    let agent = register(&hub, "seller", &[one.clone()], &worker, None).await;
+    let agent = register(&hub, "seller", std::slice::from_ref(&one), &worker, None).await;
     let seller = client(&hub, "seller", Some(&customer.key));
     let opened = seller.result("server/discover", Value::Null).await;
     assert_eq!(opened["capabilities"]["tools"]["listChanged"], true, "{opened}");

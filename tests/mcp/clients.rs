@@ -134,7 +134,9 @@ fn assert_complete(seen: &Value, version: &str, door: Door) {
     assert_eq!(text, seen["job"]);
     let progress = seen["progress"].as_array().expect("progress");
     let progress: Vec<f64> = progress.iter().map(|done| done.as_f64().expect("a number")).collect();
-    assert!(progress.len() >= 3 && progress[0] == 1.0, "{progress:?}");
+    // The npm clients drop a notification that they read from a pipe together with the response.
+    let least = if door == Door::Stdio { 2 } else { 3 };
+    assert!(progress.len() >= least && progress[0] == 1.0, "{progress:?}");
     assert!(progress.is_sorted_by(|earlier, later| earlier < later), "{progress:?}");
     assert_eq!(seen["error"]["is_error"], true, "{seen}");
     assert_too_little(seen["error"]["text"].as_str().expect("a text"));

@@ -9,5 +9,6 @@ mod life;
 mod recipe;
 mod urls;
 
+#[allow(dead_code)]
 #[path = "../it/runtime/kit.rs"]
 pub mod runtime;

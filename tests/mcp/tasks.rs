@@ -18,7 +18,8 @@ fn hire(text: &str) -> Value {
 
 /// The members of an object, in any order.
 fn members(object: &Value) -> Vec<&str> {
-    let mut names: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut names: Vec<&str> =
+        object.as_object().expect("an object").keys().map(String::as_str).collect();
     names.sort_unstable();
     names
 }

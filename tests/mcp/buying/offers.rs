@@ -7,8 +7,8 @@ use crate::kit::Agent;
 use crate::market::Market;
 
 async fn offer(market: &Market, by: &Agent, job: &Value, price: &str) {
-    let price: Value = serde_json::from_str(price).unwrap();
-    let path = format!("/v1/jobs/{}/offers", job.as_str().unwrap());
+    let price: Value = serde_json::from_str(price).expect("a price");
+    let path = format!("/v1/jobs/{}/offers", job.as_str().expect("an id"));
     market.hub.post(&path, Some(&by.key), &json!({"price": price})).await.expect(201);
 }
 

@@ -14,12 +14,14 @@ async fn read_parts(client: &McpClient, job: &Value, part: &str) -> String {
         assert!(shown.to_string().chars().count() <= 24_000);
         let read = &shown["part"];
         assert_eq!((&read["of"], &read["from"]), (&json!(part), &from));
-        joined.push_str(read["text"].as_str().unwrap());
+        joined.push_str(read["text"].as_str().expect("a text"));
         if read["to"] == read["total"] {
             assert!(shown.get("next").is_none(), "{shown}");
             return joined;
         }
-        assert!(shown["next"].as_str().unwrap().contains(&format!("\"from\":{}", read["to"])));
+        assert!(
+            shown["next"].as_str().expect("a text").contains(&format!("\"from\":{}", read["to"]))
+        );
         from = read["to"].clone();
     }
 }

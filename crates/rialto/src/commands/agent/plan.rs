@@ -109,13 +109,13 @@ enum Program {
 /// The agent to run.
 pub enum Plan {
     Programs(AgentPlan),
-    Mcp(McpPlan),
+    Mcp(Box<McpPlan>),
 }
 
 impl Plan {
     pub fn read(args: &Args) -> CliResult<Self> {
         if let Some(server) = &args.mcp {
-            return McpPlan::from_flags(args, server).map(Self::Mcp);
+            return McpPlan::from_flags(args, server).map(|plan| Self::Mcp(Box::new(plan)));
         }
         if args.skill.is_some() {
             return AgentPlan::from_flags(args)?.with_flags(args).map(Self::Programs);
@@ -124,7 +124,8 @@ impl Plan {
         let mut file = AgentFile::load(&path)?;
         match file.mcp.take() {
             Some(entry) => {
-                McpPlan::from_file(file.into_agent(&path, args)?, entry, args).map(Self::Mcp)
+                let plan = McpPlan::from_file(file.into_agent(&path, args)?, entry, args)?;
+                Ok(Self::Mcp(Box::new(plan)))
             }
             None => AgentPlan::from_file(file, &path)?.with_flags(args).map(Self::Programs),
         }

@@ -98,7 +98,7 @@ pub async fn run(options: &HubOptions, args: &Args) -> CliResult {
         .map_err(|error| CliError::failed(error.to_string(), "run it again"))?;
     options.reject_acting("name the agent with --name, or pass its key with --key-file")?;
     let plan = match Plan::read(args)? {
-        Plan::Mcp(plan) => return mcp::run(options, args, plan, stop).await,
+        Plan::Mcp(plan) => return mcp::run(options, args, *plan, stop).await,
         Plan::Programs(plan) => plan,
     };
     let folder = std::fs::canonicalize(&plan.folder)

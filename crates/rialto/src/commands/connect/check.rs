@@ -53,7 +53,7 @@ pub async fn connect(setup: &Setup, key: &KeyFile) -> CliResult<Connected> {
             let open = json!({"protocolVersion": VERSION, "capabilities": {},
                 "clientInfo": {"name": "rialto-connect", "version": env!("CARGO_PKG_VERSION")}});
             bridge.call("initialize", &open).await?;
-            Connection::Bridge(bridge)
+            Connection::Bridge(Box::new(bridge))
         }
         Door::Http { url, .. } => Connection::Hub { url, key: key.clone() },
     };
@@ -106,7 +106,7 @@ fn unreadable(why: &str) -> CliError {
 
 /// A connection of either kind.
 enum Connection {
-    Bridge(Bridge),
+    Bridge(Box<Bridge>),
     Hub { url: String, key: KeyFile },
 }
 
