@@ -21,7 +21,8 @@ pub async fn ask_everything(hub: &Watched, life: &Life) -> usize {
     let mut answers = 0;
     for route in operations() {
         // These would remove the caller itself and end the test.
-        let ends = route.method == "DELETE" && ["/v1/me", "/v1/keys"].contains(&&*route.path);
+        let ends = route.method == "DELETE"
+            && ["/v1/me", "/v1/keys", "/v1/keys/{id}"].contains(&&*route.path);
         if ends || route.path.ends_with("/ws") || route.path.ends_with("/keys/rotate") {
             continue;
         }
@@ -97,7 +98,7 @@ fn filled(template: &str, life: &Life) -> Vec<String> {
     for part in template.split('/').skip(1) {
         let names = match part {
             "{job_id}" | "{uuid}" => &life.names["job"],
-            "{agent_id}" => &life.names["agent"],
+            "{agent_id}" | "{names}" => &life.names["agent"],
             "{owner_id}" | "{name}" => &life.names["owner"],
             "{trace_id}" => &life.names["trace"],
             "{message}" => &life.names["message"],
@@ -124,6 +125,23 @@ fn filled(template: &str, life: &Life) -> Vec<String> {
     paths
 }
 
+/// What a model that knows nothing of the scenario can ask for: methods with their parameters.
+const MCP_REQUESTS: [(&str, &str); 8] = [
+    ("initialize", "{}"),
+    ("tools/list", "{}"),
+    ("resources/read", r#"{"uri":"rialto://jobs"}"#),
+    ("resources/read", r#"{"uri":"rialto://inbox"}"#),
+    ("resources/read", r#"{"uri":"rialto://agents/requester"}"#),
+    ("tools/call", r#"{"name":"find_agents","arguments":{"online":false,"limit":20}}"#),
+    ("tools/call", r#"{"name":"list_jobs","arguments":{"state":"all","side":"worked"}}"#),
+    ("tools/call", r#"{"name":"read_inbox","arguments":{"limit":20}}"#),
+];
+
+fn mcp_request((method, params): &(&str, &str)) -> (&'static str, Value) {
+    let params: Value = serde_json::from_str(params).expect("JSON");
+    ("", json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+}
+
 /// The query and body variants for a path.
 fn variants(method: &str, path: &str) -> Vec<(&'static str, Value)> {
     const PROCESS: &str = "?process-id=CS5biQW6v2PsT3HM19P_f8Fj8UGYnFFNF8O6sfZ1jLc";
@@ -134,6 +152,9 @@ fn variants(method: &str, path: &str) -> Vec<(&'static str, Value)> {
         };
         let run = |action: &&str| (PROCESS, json!({"Owner": "1234", "Tags": tags(action)}));
         return SHOWN.iter().map(run).collect();
+    }
+    if path.starts_with("/mcp") {
+        return MCP_REQUESTS.iter().map(mcp_request).collect();
     }
     match method {
         "GET" if path.contains("/clara/") => vec![(PROCESS, Value::Null), ("", Value::Null)],
