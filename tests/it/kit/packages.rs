@@ -25,7 +25,10 @@ pub fn npm_folder(source: &Path) -> PathBuf {
         for name in ["package.json", "package-lock.json"] {
             fs::copy(source.join(name), folder.join(name)).expect("a copy");
         }
-        npm("ci", folder)
+        let mut npm = npm("ci", folder);
+        // Programs for other machines, and parts that the tests do not use.
+        npm.arg("--omit=optional");
+        npm
     })
 }
 
@@ -56,7 +59,7 @@ fn folder_name(source: &Path) -> String {
 
 fn npm(verb: &str, folder: &Path) -> Command {
     let mut npm = Command::new("npm");
-    npm.args([verb, "--no-audit", "--no-fund", "--ignore-scripts", "--omit=optional"])
+    npm.args([verb, "--no-audit", "--no-fund", "--ignore-scripts"])
         .args(["--fetch-retries=1", "--fetch-timeout=60000"])
         .current_dir(folder);
     npm
