@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
 
+use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::{mpsc, oneshot};
 
 /// The longest line that is read.
@@ -82,6 +83,12 @@ impl Output {
     /// closed its end are dropped.
     pub async fn send(&self, message: String) {
         let _ = self.0.send(message).await;
+    }
+
+    /// Sends a message, unless the client has not read enough of those before after this time: then it
+    /// is dropped. Returns whether it was sent.
+    pub async fn send_within(&self, message: String, time: Duration) -> bool {
+        !matches!(self.0.send_timeout(message, time).await, Err(SendTimeoutError::Timeout(_)))
     }
 
     /// Sends a message unless the client reads too slowly for it.
