@@ -109,8 +109,7 @@ impl Unread {
         let mut input = self.0.stdin.take().expect("a pipe");
         let (sender, filled) = tokio::sync::oneshot::channel();
         std::thread::spawn(move || {
-            let line = format!("{}\n", "x".repeat(99));
-            let all_read = (0..3_000).all(|_| input.write_all(line.as_bytes()).is_ok());
+            let all_read = (0..30).all(|_| input.write_all(&b"x\n".repeat(5_000)).is_ok());
             let _ = sender.send((all_read, input));
         });
         let filled = tokio::time::timeout(Duration::from_secs(20), filled).await;

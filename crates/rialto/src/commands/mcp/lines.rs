@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
 
-use tokio::sync::mpsc::error::SendTimeoutError;
+use tokio::sync::mpsc::error::{SendTimeoutError, TrySendError};
 use tokio::sync::{mpsc, oneshot};
 
 /// The longest line that is read.
@@ -91,9 +91,9 @@ impl Output {
         !matches!(self.0.send_timeout(message, time).await, Err(SendTimeoutError::Timeout(_)))
     }
 
-    /// Sends a message unless the client reads too slowly for it.
-    pub fn try_send(&self, message: String) {
-        let _ = self.0.try_send(message);
+    /// Sends a message unless the client reads too slowly for it. Returns whether it was sent.
+    pub fn try_send(&self, message: String) -> bool {
+        !matches!(self.0.try_send(message), Err(TrySendError::Full(_)))
     }
 
     /// Waits until the client closes its end.

@@ -183,8 +183,13 @@ impl Session {
     /// Answers without a call. The next lines are read even if the client does not read this: the end
     /// of the input stands behind them.
     async fn refuse(&mut self, answer: String) {
-        let time = if self.is_stalled { Duration::ZERO } else { REFUSAL_TIME_MAX };
-        self.is_stalled = !self.connection.output.send_within(answer, time).await;
+        let output = &self.connection.output;
+        // Even the shortest wait is too long for each of very many lines.
+        let was_sent = match self.is_stalled {
+            true => output.try_send(answer),
+            false => output.send_within(answer, REFUSAL_TIME_MAX).await,
+        };
+        self.is_stalled = !was_sent;
     }
 
     async fn start(&mut self, request: Request) {
