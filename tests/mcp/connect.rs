@@ -200,6 +200,11 @@ async fn another_hub_and_other_tools_are_named_in_what_is_written() {
     let arguments =
         json!(["mcp", "--hub", "http://127.0.0.1:9", "--agent", "a,b", "--max-price", "1"]);
     assert_eq!(entry["args"], arguments);
+    let pin = ["--agent", "a", "--pin", "0123456789abcdef"];
+    let shown = user.connect(&[&["cursor", "--json"][..], &pin].concat()).await.expect(0).json();
+    let arguments = &shown["merge"]["mcpServers"]["rialto"]["args"];
+    let rest = ["mcp", "--hub", "http://127.0.0.1:9"].iter().chain(&pin);
+    assert_eq!(*arguments, json!(rest.collect::<Vec<_>>()));
     let shown = user.connect(&["codex", "--http", "--json", "--tools", "buy"]).await.expect(0);
     let run = shown.json()["run"].to_string();
     assert!(run.contains("http://127.0.0.1:9/mcp?tools=buy"), "{run}");
@@ -234,6 +239,37 @@ async fn a_file_is_edited_a_copy_stays_and_the_connection_works() {
     assert_eq!(user.key("mcp"), key);
     let shown = user.connect(&["cursor", "--show-key"]).await.expect(0);
     assert!(shown.out.contains(&key), "{shown:?}");
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_copy_of_a_file_is_ever_overwritten() {
+    let hub = TestHub::serve(&[]).await;
+    let user = User::new(Some(&hub.url));
+    user.write(".cursor/mcp.json", "{\"first\": 1e400}");
+    user.write(".cursor/mcp.json.bak.1", "the user's own");
+    user.connect(&["cursor", "--apply"]).await.expect(0);
+    let second = user.read(".cursor/mcp.json");
+    let ran = user.connect(&["cursor", "--apply", "--tools", "buy,money"]).await.expect(0);
+    assert!(ran.out.contains("mcp.json.bak.2"), "the way back is the newest copy: {ran:?}");
+    assert_eq!(user.read(".cursor/mcp.json.bak"), "{\"first\": 1e400}");
+    assert_eq!(user.read(".cursor/mcp.json.bak.1"), "the user's own");
+    assert_eq!(user.read(".cursor/mcp.json.bak.2"), second);
+    hub.stop().await;
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_to_a_file_stays_a_link_even_if_the_file_is_missing() {
+    let hub = TestHub::serve(&[]).await;
+    let user = User::new(Some(&hub.url));
+    fs::create_dir(user.path(".cursor")).expect("made");
+    std::os::unix::fs::symlink("../dotfiles/cursor.json", user.path(".cursor/mcp.json"))
+        .expect("linked");
+    user.connect(&["cursor", "--apply"]).await.expect(0);
+    let link = fs::symlink_metadata(user.path(".cursor/mcp.json")).expect("it is there");
+    assert!(link.is_symlink());
+    assert!(user.read("dotfiles/cursor.json").contains("\"rialto\""));
     hub.stop().await;
 }
 
@@ -309,6 +345,27 @@ async fn the_clients_own_command_is_run_with_the_words_of_the_book() {
     let key = user.key("mcp-openclaw");
     let run = book["openclaw"]["http"]["run"].as_str().expect("a command").replace("rk_…", &key);
     assert_eq!(format!("openclaw mcp set rialto '{}'", got[3]), run);
+    hub.stop().await;
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_key_is_hidden_in_what_a_failing_client_says() {
+    use std::os::unix::fs::PermissionsExt;
+    let hub = TestHub::serve(&[]).await;
+    let mut user = User::new(Some(&hub.url));
+    let script = "#!/bin/sh\necho \"error: cannot parse: $*\" >&2\nexit 1\n";
+    let path = user.write("bin/claude", script);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
+    user.programs.push(user.path("bin"));
+    for more in [&[][..], &["--json"]] {
+        let arguments = [&["claude-code", "--apply", "--http"], more].concat();
+        let ran = user.connect(&arguments).await.expect(1);
+        let key = user.key("mcp-claude-code");
+        let said = format!("{}{}", ran.out, ran.err);
+        assert!(said.contains("Authorization: Bearer rk_…"), "{ran:?}");
+        assert!(!said.contains(&key), "{ran:?}");
+    }
     hub.stop().await;
 }
 

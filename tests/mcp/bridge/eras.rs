@@ -167,6 +167,10 @@ async fn the_flags_choose_the_endpoint() {
     for (arguments, path) in [
         (&["--tools", "buy,talk"][..], "/mcp?tools=buy,talk"),
         (&["--agent", "echo,a b", "--max-price", "0.10"], "/mcp/agents/echo,a%20b?max_price=0.10"),
+        (
+            &["--agent", "echo", "--pin", "0123456789abcdef"],
+            "/mcp/agents/echo?pin=0123456789abcdef",
+        ),
     ] {
         let key = [("RIALTO_KEY", "rk_test")];
         let mut bridge = Bridge::start(&hub.url, home.path(), arguments, &key);

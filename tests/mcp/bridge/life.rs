@@ -81,6 +81,69 @@ async fn it_ends_when_it_is_told_to_while_its_input_is_open() {
     assert!(took < END_TIME_MAX, "{took:?}");
 }
 
+/// A bridge whose client reads nothing. It is killed when dropped.
+#[cfg(unix)]
+struct Unread(std::process::Child);
+
+#[cfg(unix)]
+impl Drop for Unread {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(unix)]
+impl Unread {
+    fn start(hub: &FakeHub, home: &TempDir) -> Self {
+        use std::process::Stdio;
+        let mut command = super::process::isolated(home.path());
+        command.arg("mcp").env("RIALTO_HUB", &hub.url).env("RIALTO_KEY", "rk_test");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        Self(command.spawn().expect("the binary starts"))
+    }
+
+    /// Writes lines that are refused, more than all pipes and queues hold. Returns the open input.
+    async fn fill(&mut self) -> std::process::ChildStdin {
+        use std::io::Write;
+        let mut input = self.0.stdin.take().expect("a pipe");
+        let (sender, filled) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || {
+            let all_read = (0..30).all(|_| input.write_all(&b"x\n".repeat(5_000)).is_ok());
+            let _ = sender.send((all_read, input));
+        });
+        let filled = tokio::time::timeout(Duration::from_secs(20), filled).await;
+        let (all_read, input) = filled.expect("it reads on").expect("no panic");
+        assert!(all_read, "it ended early");
+        input
+    }
+
+    async fn ends(&mut self) {
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < END_TIME_MAX {
+            if let Some(status) = self.0.try_wait().expect("it can be waited for") {
+                return assert_eq!(status.code(), Some(0));
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("it does not end");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn it_ends_with_its_input_or_a_signal_though_nobody_reads_its_output() {
+    let (hub, home) = (waiting_hub().await, TempDir::new().expect("a directory"));
+    let (mut first, mut second) = (Unread::start(&hub, &home), Unread::start(&hub, &home));
+    drop(first.fill().await);
+    first.ends().await;
+    let input = second.fill().await;
+    let pid = rustix::process::Pid::from_child(&second.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+    second.ends().await;
+    drop(input);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_run_side_by_side_and_a_cancelled_one_hangs_up() {
     let (hub, home) = (waiting_hub().await, TempDir::new().expect("a directory"));

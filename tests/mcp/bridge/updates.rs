@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::fake_hub::{Answer, FakeHub, Heard, discovered};
 use super::process::Bridge;
-use crate::kit::{Behaviour, TestHub, Worker};
+use crate::kit::{Behaviour, TestHub, Worker, eventually};
 
 const UPDATED: &str = "notifications/resources/updated";
 const INBOX: &str = "rialto://inbox";
@@ -58,6 +59,71 @@ async fn after_a_lost_stream_the_client_is_told_that_everything_may_have_changed
     let hub = crate::kit::Process::at(&address, "dev", &data, &[], &[]);
     assert_eq!(bridge.next(), updated(INBOX));
     hub.kill();
+}
+
+/// What a hub answers to a request for a stream: the acknowledgement of all that is wanted.
+fn acknowledged(heard: &Heard) -> Answer {
+    let wanted = &heard.json["params"]["notifications"];
+    Answer::Open(vec![json!({"jsonrpc": "2.0", "params": {"notifications": wanted},
+        "method": "notifications/subscriptions/acknowledged"})])
+}
+
+fn subscribed(heard: &Heard) -> usize {
+    let uris = &heard.json["params"]["notifications"]["resourceSubscriptions"];
+    uris.as_array().map_or(0, Vec::len)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscription_too_many_is_refused_and_the_others_go_on() {
+    let hub = FakeHub::start(|heard| match heard.json["method"].as_str() {
+        Some("subscriptions/listen") => acknowledged(heard),
+        _ => discovered(heard),
+    })
+    .await;
+    let home = TempDir::new().expect("a directory");
+    let mut bridge = Bridge::with_key(&hub.url, home.path(), "rk_test");
+    bridge.open("2025-11-25", json!({}));
+    let uri = |number: usize| json!({"uri": format!("rialto://jobs/{number}")});
+    let ids: Vec<u64> =
+        (0..100).map(|number| bridge.request("resources/subscribe", uri(number))).collect();
+    for _ in ids {
+        assert_eq!(bridge.next()["result"], json!({}));
+    }
+    let (code, error) = bridge.error("resources/subscribe", uri(100));
+    assert_eq!(code, -32602);
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("100")), "{error}");
+    // What is subscribed to already is no more, and what was left gives room.
+    assert_eq!(bridge.result("resources/subscribe", uri(7)), json!({}));
+    assert_eq!(bridge.result("resources/unsubscribe", uri(0)), json!({}));
+    assert_eq!(bridge.result("resources/subscribe", uri(100)), json!({}));
+    let heard = hub.heard();
+    assert_eq!(heard.iter().map(subscribed).max(), Some(100));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_the_hub_refuses_leaves_the_one_before_open() {
+    let hub = FakeHub::start(|heard| match (heard.json["method"].as_str(), subscribed(heard)) {
+        (Some("subscriptions/listen"), 2..) => Answer::Text(
+            json!({"jsonrpc": "2.0", "id": heard.json["id"],
+                "error": {"code": -32600, "message": "too many streams"}})
+            .to_string(),
+        ),
+        (Some("subscriptions/listen"), _) => acknowledged(heard),
+        _ => discovered(heard),
+    })
+    .await;
+    let home = TempDir::new().expect("a directory");
+    let mut bridge = Bridge::with_key(&hub.url, home.path(), "rk_test");
+    bridge.open("2025-11-25", json!({}));
+    assert_eq!(bridge.result("resources/subscribe", json!({"uri": INBOX})), json!({}));
+    assert_eq!(bridge.result("resources/subscribe", json!({"uri": "rialto://jobs"})), json!({}));
+    // It is asked again and again, while the first stream stays.
+    let refused = || hub.heard().iter().filter(|heard| subscribed(heard) == 2).count();
+    eventually(async || refused() >= 3).await;
+    assert_eq!(hub.hung_up(), 0);
+    // Without the second resource, there is a stream again, and all may have changed.
+    assert_eq!(bridge.result("resources/unsubscribe", json!({"uri": "rialto://jobs"})), json!({}));
+    assert_eq!(bridge.next(), updated(INBOX));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -318,6 +318,8 @@ class Door(BaseHTTPRequestHandler):
         if "id" not in message:
             note_cancelled(message)
             return self.reply(202)
+        if message["method"] == "tools/call" and message["params"]["arguments"].get("text") == "stumble":
+            return self.reply(500, "a wheel came off", kind="text/plain")
         if ERA == "new" and self.headers.get("mcp-method") != message["method"]:
             return self.reply(400, json.dumps({"jsonrpc": "2.0", "id": message["id"],
                                               "error": {"code": -32020, "message": "Header mismatch"}}))

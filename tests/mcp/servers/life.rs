@@ -263,6 +263,45 @@ async fn a_server_that_ignores_the_end_of_its_input_is_ended() {
     assert!(since.elapsed() >= Duration::from_secs(2), "it had its two seconds");
 }
 
+/// A server that answers no call, reads no more, and asks for something without an end.
+const FLOOD: &str = r#"
+import json, sys
+
+def write(id, **more):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": id, **more}) + "\n")
+    sys.stdout.flush()
+
+for line in sys.stdin:
+    message = json.loads(line)
+    id, method = message.get("id"), message["method"]
+    if method == "initialize":
+        write(id, result={"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                          "serverInfo": {"name": "flood", "version": "1"}})
+    elif method == "tools/list":
+        write(id, result={"tools": [{"name": "pour", "inputSchema": {"type": "object"}}]})
+    elif method == "tools/call":
+        break
+    elif id is not None:
+        write(id, error={"code": -32601, "message": "no"})
+while True:
+    write("x" * 5000, method="sampling/createMessage", params={})
+"#;
+
+#[tokio::test]
+async fn a_server_that_floods_its_agent_with_requests_is_ended_like_one_that_broke() {
+    let (hub, place) = (TestHub::open(&[]).await, place());
+    place.file("flood.py", FLOOD);
+    let flags = ["--mcp", "python3 flood.py", "--price", "0.05"];
+    let runtime = place.at_work(&hub, "said", &flags).await;
+    let boss = boss(&hub).await;
+    let job = hire(&hub, &boss, "pour", "{}").await;
+    assert!(failure(&job).1.contains("outcome unknown"), "{job}");
+    let told = runtime.said("server_ended").expect("it is told");
+    let why = told["why"].as_str().expect("a reason");
+    assert!(why.contains("it does not read what it is sent"), "{told}");
+    eventually(async || agent(&hub, &runtime).await["online"] == true).await;
+}
+
 /// A job whose tool must not be called twice, in the middle of its call.
 async fn begun(hub: &TestHub, place: &Place) -> (Runtime, crate::kit::Agent, String) {
     let runtime = sold(place, hub, "--only append", &[]).await;

@@ -143,6 +143,21 @@ async fn a_server_of_the_old_era_has_a_session_a_stream_and_cancellations() {
 }
 
 #[tokio::test]
+async fn a_call_that_is_answered_with_an_http_error_fails_alone() {
+    let (hub, place) = (TestHub::open(&[]).await, place());
+    let server = serve(&place, "--only echo").await;
+    let runtime = sold(&place, &hub, &server.url, &[]).await;
+    let boss = boss(&hub).await;
+    let job = hire(&hub, &boss, "echo", r#"{"text":"stumble"}"#).await;
+    let (cause, text) = failure(&job);
+    assert!(cause == "execution" && text.contains("500") && text.contains("a wheel"), "{text}");
+    // The agent was never offline, and the call was not repeated.
+    output(&hire(&hub, &boss, "echo", r#"{"text":"x"}"#).await);
+    assert!(runtime.said("server_ended").is_none());
+    assert_eq!(requests(&place, "tools/call").len(), 2);
+}
+
+#[tokio::test]
 async fn an_agent_waits_offline_for_a_url_that_is_gone() {
     let (hub, place) = (TestHub::open(&[]).await, place());
     let server = serve(&place, "--only echo,append").await;

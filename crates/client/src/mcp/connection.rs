@@ -7,7 +7,7 @@ use std::time::Duration;
 use rialto_protocols::kit::object::ObjectWriter;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -79,9 +79,9 @@ pub(super) struct Note<'a> {
 impl Connection {
     /// Starts a command and opens the server that it is.
     pub async fn start(command: &ServerCommand) -> Result<Self, McpError> {
-        let (sender, news) = mpsc::unbounded_channel();
-        let server = Arc::new(StdioServer::start(command, sender)?);
-        let opened = Self::open(Transport::Stdio(Arc::clone(&server)), news).await;
+        let changes = watch::Sender::new(0);
+        let server = Arc::new(StdioServer::start(command, changes.clone())?);
+        let opened = Self::open(Transport::Stdio(Arc::clone(&server)), changes).await;
         if opened.is_err() {
             server.close().await;
         }
@@ -91,30 +91,15 @@ impl Connection {
     /// Opens a server at a URL.
     pub async fn connect(server: &HttpServer) -> Result<Self, McpError> {
         server.forget_session();
-        Self::open(Transport::Http(server.clone()), mpsc::unbounded_channel().1).await
+        Self::open(Transport::Http(server.clone()), watch::Sender::new(0)).await
     }
 
-    async fn open(
-        transport: Transport,
-        mut news: mpsc::UnboundedReceiver<(String, String)>,
-    ) -> Result<Self, McpError> {
+    async fn open(transport: Transport, changed: watch::Sender<u64>) -> Result<Self, McpError> {
         let too_long = || McpError::NotSent("the server does not answer".to_owned());
         let opened =
             timeout(OPEN_TIME_MAX, transport.negotiate()).await.map_err(|_| too_long())??;
-        let changed = watch::Sender::new(0);
         let (lost, gone) = watch::channel(false);
         let mut tasks = JoinSet::new();
-        match &transport {
-            Transport::Stdio(_) => {
-                let changed = changed.clone();
-                tasks.spawn(async move {
-                    while let Some((method, _)) = news.recv().await {
-                        note_change(&method, &changed);
-                    }
-                });
-            }
-            Transport::Http(_) => drop(news),
-        }
         if opened.tells_changes {
             let transport = transport.clone();
             match opened.era {

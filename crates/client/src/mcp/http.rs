@@ -8,6 +8,7 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use rialto_protocols::kit::sse::{Event, Parser};
+use tokio::sync::Semaphore;
 use url::Url;
 
 use super::message::{self, Incoming, MESSAGE_BYTES_MAX, McpError, Request};
@@ -24,6 +25,9 @@ const BOTH_TYPES: &str = "application/json, text/event-stream";
 const STREAM: &str = "text/event-stream";
 /// How much of an error text that is no message is shown.
 const SHOWN_MAX: usize = 300;
+/// How many answers to a server's requests are on their way at once. Until one has arrived, no more of
+/// its messages are read.
+const ANSWERS_MAX: usize = 16;
 
 /// A server at a URL, with the headers that are sent to it and to no other.
 #[derive(Clone)]
@@ -37,6 +41,7 @@ struct Inner {
     next_id: AtomicI64,
     /// The session and the version that a server of the old era has chosen.
     opened: Mutex<Opened>,
+    answers: Arc<Semaphore>,
 }
 
 #[derive(Clone, Default)]
@@ -94,7 +99,8 @@ impl HttpServer {
             .build();
         let http = built.map_err(|error| McpError::NotSent(error.to_string()))?;
         let (next_id, opened) = (AtomicI64::new(1), Mutex::default());
-        Ok(Self(Arc::new(Inner { http, url, headers, next_id, opened })))
+        let answers = Arc::new(Semaphore::new(ANSWERS_MAX));
+        Ok(Self(Arc::new(Inner { http, url, headers, next_id, opened, answers })))
     }
 
     /// The URL.
@@ -197,7 +203,7 @@ impl HttpServer {
         Err(if status.is_client_error() || status == StatusCode::SERVICE_UNAVAILABLE {
             McpError::Refused(why)
         } else {
-            McpError::Lost(why)
+            McpError::Failed(why)
         })
     }
 
@@ -268,8 +274,10 @@ impl HttpCall {
                 }
                 Some(Incoming::Request { id, method }) => {
                     let server = self.server.clone();
+                    let permit = Arc::clone(&server.0.answers).acquire_owned().await;
                     tokio::spawn(async move {
                         server.send(message::response_to(&id, &method)).await;
+                        drop(permit);
                     });
                 }
                 Some(Incoming::Response { .. }) => {}

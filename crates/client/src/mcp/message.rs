@@ -186,6 +186,9 @@ pub enum McpError {
     /// The server may have got the request; whether it acted on it is unknown.
     #[error("{0}")]
     Lost(String),
+    /// The server answered with an HTTP status that says nothing of what it did. It is still there.
+    #[error("{0}")]
+    Failed(String),
     /// The server answered with an error.
     #[error(transparent)]
     Server(#[from] ServerError),

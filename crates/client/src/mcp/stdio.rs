@@ -12,10 +12,11 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use super::message::{self, Incoming, MESSAGE_BYTES_MAX, McpError, Request, ServerError};
+use super::news::note_change;
 use crate::worker::lock_ignoring_poison;
 
 /// Variables with this prefix may hold keys of a hub. No server gets any of them.
@@ -28,6 +29,14 @@ const TAIL_LINES: usize = 12;
 const LOG_LINE_MAX: usize = 8 << 10;
 /// How long the log may go on after the server has ended: a child of its own may hold it open.
 const LOG_TIME: Duration = Duration::from_millis(300);
+/// How many bytes of this client's own messages may wait for a server that does not read them.
+const UNREAD_BYTES_MAX: usize = 128 << 20;
+/// The same for answers to the server's requests: it chooses how many there are.
+const UNREAD_ANSWER_BYTES_MAX: usize = 1 << 20;
+/// How many reports of progress may wait for a caller. More are dropped: it wants the latest.
+const PROGRESS_MAX: usize = 64;
+/// A longer report of progress counts as a sign of life alone.
+const PROGRESS_BYTES_MAX: usize = 64 << 10;
 
 /// Gets each line of a server's log.
 pub type ServerLog = Arc<dyn Fn(&str) + Send + Sync>;
@@ -47,7 +56,7 @@ pub struct ServerCommand {
 
 /// A running server. It is killed when this is dropped; [`StdioServer::close`] lets it end by itself.
 pub struct StdioServer {
-    lines: mpsc::UnboundedSender<String>,
+    lines: mpsc::UnboundedSender<InputLine>,
     shared: Arc<Shared>,
     next_id: AtomicI64,
     ended: watch::Receiver<Option<String>>,
@@ -56,8 +65,21 @@ pub struct StdioServer {
 
 struct Shared {
     pending: Mutex<Pending>,
-    notifications: mpsc::UnboundedSender<(String, String)>,
+    /// Counts the news that the tools have changed.
+    changes: watch::Sender<u64>,
     tail: Mutex<VecDeque<String>>,
+    /// Room for what the server has not read yet, in bytes.
+    room: Arc<Semaphore>,
+    answer_room: Arc<Semaphore>,
+    /// Whether there was too little of it, so that the server has to be ended.
+    is_overrun: watch::Sender<bool>,
+}
+
+/// A line on its way to the server.
+struct InputLine {
+    text: String,
+    /// Given back once the line is written.
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 /// Requests without a response. `None` once the server has ended.
@@ -65,7 +87,7 @@ type Pending = Option<HashMap<i64, PendingRequest>>;
 
 struct PendingRequest {
     reply: oneshot::Sender<Result<String, McpError>>,
-    progress: mpsc::UnboundedSender<String>,
+    progress: mpsc::Sender<String>,
 }
 
 /// A request that was written. Dropping it before its response tells the server, if it is to know.
@@ -75,15 +97,12 @@ pub(super) struct StdioCall<'a> {
     is_cancellable: bool,
     reply: oneshot::Receiver<Result<String, McpError>>,
     /// Parameters of the progress notifications about it.
-    progress: mpsc::UnboundedReceiver<String>,
+    progress: mpsc::Receiver<String>,
 }
 
 impl StdioServer {
-    /// Starts a server. Notifications that belong to no request go to `notifications`.
-    pub fn start(
-        command: &ServerCommand,
-        notifications: mpsc::UnboundedSender<(String, String)>,
-    ) -> Result<Self, McpError> {
+    /// Starts a server. `changes` counts the news that its tools have changed.
+    pub fn start(command: &ServerCommand, changes: watch::Sender<u64>) -> Result<Self, McpError> {
         let own = |(name, _): &(OsString, OsString)| {
             !name.to_str().is_some_and(|name| name.starts_with(OWN_VARIABLES))
         };
@@ -109,8 +128,11 @@ impl StdioServer {
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let shared = Arc::new(Shared {
             pending: Mutex::new(Some(HashMap::new())),
-            notifications,
+            changes,
             tail: Mutex::default(),
+            room: Arc::new(Semaphore::new(UNREAD_BYTES_MAX)),
+            answer_room: Arc::new(Semaphore::new(UNREAD_ANSWER_BYTES_MAX)),
+            is_overrun: watch::Sender::new(false),
         });
         let (lines, queued) = mpsc::unbounded_channel();
         let (told, ended) = watch::channel(None);
@@ -120,7 +142,11 @@ impl StdioServer {
         tokio::spawn({
             let shared = Arc::clone(&shared);
             async move {
-                read(stdout, &shared, &weak).await;
+                let mut overrun = shared.is_overrun.subscribe();
+                tokio::select! {
+                    () = read(stdout, &shared, &weak) => {}
+                    _ = overrun.wait_for(|is_overrun| *is_overrun) => {}
+                }
                 // From here on the server gets no more requests.
                 let waiting = lock_ignoring_poison(&shared.pending).take();
                 let status = wait(&mut child, group).await;
@@ -144,7 +170,7 @@ impl StdioServer {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let request = Request { params: params(id), ..request.clone() };
         let (answer, reply) = oneshot::channel();
-        let (sender, progress) = mpsc::unbounded_channel();
+        let (sender, progress) = mpsc::channel(PROGRESS_MAX);
         let has_ended = || McpError::NotSent("the server has ended".to_owned());
         match &mut *lock_ignoring_poison(&self.shared.pending) {
             Some(pending) => {
@@ -152,13 +178,15 @@ impl StdioServer {
             }
             None => return Err(has_ended()),
         }
-        self.lines.send(request.write(id)).map_err(|_| has_ended())?;
+        if !self.shared.queue(&self.lines, &self.shared.room, request.write(id)) {
+            return Err(has_ended());
+        }
         Ok(StdioCall { server: self, id, is_cancellable: request.is_cancellable, reply, progress })
     }
 
     /// Writes a notification.
     pub(super) fn notify(&self, method: &str, params: Option<&str>) {
-        let _ = self.lines.send(message::notification(method, params));
+        self.shared.queue(&self.lines, &self.shared.room, message::notification(method, params));
     }
 
     /// Waits until the server has ended, and returns how.
@@ -173,7 +201,7 @@ impl StdioServer {
     /// Ends the server: its input is closed; after 2 seconds it gets SIGTERM, and after 2 more SIGKILL.
     pub async fn close(&self) {
         // An empty line ends the writer, and with it the input.
-        let _ = self.lines.send(String::new());
+        let _ = self.lines.send(InputLine { text: String::new(), _room: None });
         for signal in [Signal::TERM, Signal::KILL] {
             if timeout(GRACE, self.ended()).await.is_ok() {
                 break;
@@ -225,12 +253,31 @@ impl Drop for StdioCall<'_> {
         let mut pending = lock_ignoring_poison(&self.server.shared.pending);
         let was_pending = pending.as_mut().is_some_and(|all| all.remove(&self.id).is_some());
         if was_pending && self.is_cancellable {
-            let _ = self.server.lines.send(message::cancelled(self.id));
+            let StdioServer { lines, shared, .. } = self.server;
+            shared.queue(lines, &shared.room, message::cancelled(self.id));
         }
     }
 }
 
 impl Shared {
+    /// Queues a line. A server that leaves too much unread is ended. Returns whether the line may
+    /// reach it.
+    fn queue(
+        &self,
+        lines: &mpsc::UnboundedSender<InputLine>,
+        room: &Arc<Semaphore>,
+        text: String,
+    ) -> bool {
+        let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX);
+        match Arc::clone(room).try_acquire_many_owned(bytes) {
+            Ok(held) => lines.send(InputLine { text, _room: Some(held) }).is_ok(),
+            Err(_) => {
+                self.is_overrun.send_replace(true);
+                false
+            }
+        }
+    }
+
     fn resolve(&self, id: i64, result: Result<String, ServerError>) {
         let request = lock_ignoring_poison(&self.pending).as_mut().and_then(|all| all.remove(&id));
         if let Some(request) = request {
@@ -239,16 +286,16 @@ impl Shared {
         }
     }
 
-    fn notify(&self, method: String, params: String) {
+    fn notify(&self, method: &str, params: String) {
         if method != "notifications/progress" {
-            let _ = self.notifications.send((method, params));
-            return;
+            return note_change(method, &self.changes);
         }
         let token = progress_token(&params);
+        let params = if params.len() > PROGRESS_BYTES_MAX { "{}".to_owned() } else { params };
         if let Some(pending) = &*lock_ignoring_poison(&self.pending)
             && let Some(request) = token.and_then(|token| pending.get(&token))
         {
-            let _ = request.progress.send(params);
+            let _ = request.progress.try_send(params);
         }
     }
 
@@ -262,6 +309,9 @@ impl Shared {
 
     fn describe_end(&self, status: Option<ExitStatus>) -> String {
         let how = match status {
+            _ if *self.is_overrun.borrow() => {
+                "the server was ended, because it does not read what it is sent".to_owned()
+            }
             Some(status) => format!("the server has ended ({status})"),
             None => "the server has ended".to_owned(),
         };
@@ -281,13 +331,13 @@ pub(super) fn progress_token(params: &str) -> Option<i64> {
     serde_json::from_str::<Params>(params).ok().map(|params| params.token)
 }
 
-async fn write(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<String>) {
+async fn write(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<InputLine>) {
     while let Some(mut line) = lines.recv().await {
-        if line.is_empty() {
+        if line.text.is_empty() {
             return;
         }
-        line.push('\n');
-        let written = stdin.write_all(line.as_bytes()).await;
+        line.text.push('\n');
+        let written = stdin.write_all(line.text.as_bytes()).await;
         if written.is_err() || stdin.flush().await.is_err() {
             // The end of the process is noticed by the reader.
             return;
@@ -295,11 +345,11 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<String>
     }
 }
 
-/// Reads messages until the output ends.
+/// Reads messages until the output ends, or the server does not read the answers to its requests.
 async fn read(
     stdout: impl AsyncRead + Unpin,
     shared: &Shared,
-    lines: &mpsc::WeakUnboundedSender<String>,
+    lines: &mpsc::WeakUnboundedSender<InputLine>,
 ) {
     let mut from = BoundedLines::new(stdout, MESSAGE_BYTES_MAX);
     while let Some(line) = from.next().await {
@@ -311,10 +361,13 @@ async fn read(
             Some(Incoming::Response { id, result }) => {
                 id.into_iter().for_each(|id| shared.resolve(id, result.clone()));
             }
-            Some(Incoming::Notification { method, params }) => shared.notify(method, params),
+            Some(Incoming::Notification { method, params }) => shared.notify(&method, params),
             Some(Incoming::Request { id, method }) => {
                 if let Some(lines) = lines.upgrade() {
-                    let _ = lines.send(message::response_to(&id, &method));
+                    let answer = message::response_to(&id, &method);
+                    if !shared.queue(&lines, &shared.answer_room, answer) {
+                        return;
+                    }
                 }
             }
             // Some servers write their log to standard output.

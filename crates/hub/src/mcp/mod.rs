@@ -17,4 +17,6 @@ mod subscriptions;
 pub mod tools;
 pub mod wire;
 
+pub use agents::is_pin;
 pub use api::McpApi;
+pub use subscriptions::SUBJECTS_MAX;

@@ -47,7 +47,7 @@ pub(super) fn of_error(error: McpError) -> Outcome {
             Outcome::Declined("the MCP server is not connected".to_owned())
         }
         McpError::Lost(_) => Outcome::Failed(OUTCOME_UNKNOWN.to_owned()),
-        error @ (McpError::Unreadable(_) | McpError::InputRequired) => {
+        error @ (McpError::Failed(_) | McpError::Unreadable(_) | McpError::InputRequired) => {
             Outcome::Failed(shorten(&error.to_string()))
         }
     }

@@ -25,6 +25,8 @@ use rialto_engine::Engine;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::query::Query;
 
+pub use pin::is_pin;
+
 use definition::Definition;
 use door::Door;
 use offered_skill::{GET_JOB, OfferedSkill};

@@ -17,6 +17,7 @@ use rialto_protocols::kit::object::ObjectWriter;
 use tokio::time::Instant;
 
 use self::filter::Filter;
+pub use self::filter::SUBJECTS_MAX;
 use self::subject::{Subject, What};
 use super::caller::McpCaller;
 use super::catalogue::{Catalogue, ToolChanges};

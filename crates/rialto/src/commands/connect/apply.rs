@@ -45,15 +45,16 @@ pub async fn apply(args: &Args, hub: &str, context: &Context, setup: Setup) -> C
         (_, _, Some(file)) => Step::Write(file.plan()?),
         _ => Step::Paste(setup.python.clone().unwrap_or_default()),
     };
+    let shown = |text: &str| hide(text, &key, args.show_key);
     let say = |text: &str| {
         if !args.options.json {
-            output::print_data(hide(text, &key, args.show_key));
+            output::print_data(shown(text));
         }
     };
     let undo = match &step {
         Step::Run { program, words } => {
             say(&format!("{}\n", shell::line(words)));
-            run_client(program, words, setup.undo.as_deref())?;
+            run_client(program, words, setup.undo.as_deref(), &shown)?;
             setup.undo.clone()
         }
         Step::Write(change) if change.is_done() => {
@@ -62,8 +63,7 @@ pub async fn apply(args: &Args, hub: &str, context: &Context, setup: Setup) -> C
         }
         Step::Write(change) => {
             say(&format!("{}\n\n{}\n", change.path().display(), change.diff()));
-            change.write()?;
-            Some(change.undo())
+            Some(change.write()?)
         }
         Step::Paste(text) => {
             say(text);
@@ -74,7 +74,7 @@ pub async fn apply(args: &Args, hub: &str, context: &Context, setup: Setup) -> C
     let connected = check::connect(&setup, &key).await.map_err(|error| {
         let undo = undo.as_ref().map(|undo| format!("; `{undo}` takes the change back"));
         let next = error.next.unwrap_or_else(|| "`rialto doctor` looks for the reason".to_owned());
-        let message = format!("the connection does not work: {}", error.message);
+        let message = shown(&format!("the connection does not work: {}", error.message));
         CliError::failed(message, format!("{next}{}", undo.unwrap_or_default()))
     })?;
     let place = context.limited_key_path(&args.key_name()).unwrap_or_default();
@@ -136,7 +136,13 @@ async fn connection_key(args: &Args, context: &Context) -> CliResult<KeyFile> {
     make_limited_key(&args.options, context, &name, &args.limits()).await
 }
 
-fn run_client(program: &PathBuf, words: &[String], undo: Option<&[String]>) -> CliResult<()> {
+/// Runs the client's own command. `shown` is what people may see of what it says.
+fn run_client(
+    program: &PathBuf,
+    words: &[String],
+    undo: Option<&[String]>,
+    shown: &impl Fn(&str) -> String,
+) -> CliResult<()> {
     let done = Command::new(program)
         .args(&words[1..])
         .output()
@@ -156,7 +162,7 @@ fn run_client(program: &PathBuf, words: &[String], undo: Option<&[String]>) -> C
         }
         None => "run what --print shows yourself".to_owned(),
     };
-    Err(CliError::failed(format!("{} failed: {said}", words[0]), next))
+    Err(CliError::failed(format!("{} failed: {}", words[0], shown(said)), next))
 }
 
 /// Keeps the key out of what is shown.

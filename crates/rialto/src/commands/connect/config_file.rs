@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use rialto_protocols::kit::ijson;
 use serde_json::Value;
 use tempfile::NamedTempFile;
 
@@ -15,6 +16,8 @@ use crate::commands::{CliError, CliResult};
 const TOML_TABLE: &str = "mcp_servers";
 /// How many lines of a diff stand around a change.
 const CONTEXT_LINES: usize = 3;
+/// How many links are followed from one to the next.
+const LINKS_MAX: usize = 40;
 
 /// A file, and what is to stand in it.
 #[derive(Clone, Debug)]
@@ -80,21 +83,20 @@ impl ConfigFile {
         let path = self.path()?;
         let text = fs::read_to_string(&path)
             .map_err(|error| CliError::plain(format!("cannot read {}: {error}", path.display())))?;
-        let (json, object) = match &self.entry {
+        match &self.entry {
             Entry::Json(edits) => {
                 let object = edits.iter().find_map(|edit| match edit {
                     Edit::Member { object, .. } => Some(*object),
                     Edit::Item { .. } => None,
                 });
-                (serde_json::from_str(&text).unwrap_or_default(), object.unwrap_or_default())
+                Ok(read_json_entry(&text, object.unwrap_or_default()))
             }
             Entry::Toml(_) => {
                 let table: toml::Table = text.parse().unwrap_or_default();
-                (serde_json::to_value(table).unwrap_or_default(), TOML_TABLE)
+                let entry = table.get(TOML_TABLE).and_then(|servers| servers.get(ENTRY));
+                Ok(entry.and_then(|entry| serde_json::to_value(entry).ok()).unwrap_or_default())
             }
-        };
-        let entry: Option<&Value> = json.get(object).and_then(|servers| servers.get(ENTRY));
-        Ok(entry.cloned().unwrap_or_default())
+        }
     }
 
     fn path(&self) -> CliResult<PathBuf> {
@@ -110,7 +112,7 @@ impl ConfigFile {
             return Err(CliError::plain(format!("{} is not edited", self.shown)));
         };
         let path = self.path()?;
-        let path = fs::canonicalize(&path).unwrap_or(path);
+        let path = follow_links(path)?;
         let old = match fs::read_to_string(&path) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -129,6 +131,29 @@ impl ConfigFile {
         };
         Ok(Change { path, old, new })
     }
+}
+
+/// The entry in an object of a document. The rest may have what only other readers understand, such as
+/// a number that no float can hold.
+fn read_json_entry(text: &str, object: &str) -> Value {
+    let json = ijson::read(text.as_bytes()).ok();
+    let entry = json.as_ref().and_then(|json| json.get(object)?.get(ENTRY));
+    entry.and_then(|entry| serde_json::from_str(entry.raw()).ok()).unwrap_or_default()
+}
+
+/// The file that a path leads to, also where it does not exist yet.
+fn follow_links(path: PathBuf) -> CliResult<PathBuf> {
+    let mut found = path.clone();
+    for _ in 0..LINKS_MAX {
+        if let Ok(whole) = fs::canonicalize(&found) {
+            return Ok(whole);
+        }
+        let Ok(target) = fs::read_link(&found) else { return Ok(found) };
+        // An absolute target replaces the whole path.
+        found = found.parent().map_or_else(|| target.clone(), |above| above.join(&target));
+    }
+    let message = format!("{} is a link that leads nowhere", path.display());
+    Err(CliError::failed(message, "remove it, or let it lead to a file"))
 }
 
 fn not_edited(path: &Path, why: &str) -> CliError {
@@ -168,51 +193,75 @@ impl Change {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// The path of the copy of the old file.
-    pub fn backup_path(&self) -> PathBuf {
-        let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(".bak");
-        self.path.with_file_name(name)
+    /// The paths for a copy of the old file, in their order.
+    fn backup_paths(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        (0..u32::MAX).map(|number| {
+            let mut name = self.path.file_name().unwrap_or_default().to_owned();
+            name.push(".bak");
+            if number > 0 {
+                name.push(format!(".{number}"));
+            }
+            self.path.with_file_name(name)
+        })
     }
 
-    /// Writes the file atomically; a copy of the old one stays beside it.
-    pub fn write(&self) -> CliResult<()> {
+    /// Writes the file atomically; a copy of the old one stays beside it, and so do earlier copies.
+    /// Returns the command that takes the change back.
+    pub fn write(&self) -> CliResult<Vec<String>> {
         let failed = |error: io::Error| {
             let message = format!("cannot write {}: {error}", self.path.display());
             CliError::failed(message, "make it and its directory writable")
         };
-        if self.is_done() {
-            return Ok(());
-        }
         let above = self.path.parent().filter(|above| !above.as_os_str().is_empty());
         let above = above.unwrap_or(Path::new("."));
         fs::create_dir_all(above).map_err(failed)?;
-        if self.old.is_some() {
-            replace(above, &self.path, &self.backup_path(), self.old.as_deref()).map_err(failed)?;
-        }
-        replace(above, &self.path, &self.path, Some(&self.new)).map_err(failed)
+        let own = self.path.display().to_string();
+        let undo = match &self.old {
+            None => vec!["rm".to_owned(), own],
+            Some(old) => {
+                let kept = self.keep(above, old).map_err(failed)?;
+                vec!["mv".to_owned(), kept.display().to_string(), own]
+            }
+        };
+        let temporary = self.write_temporary(above, &self.new).map_err(failed)?;
+        temporary.persist(&self.path).map_err(|error| failed(error.error))?;
+        sync(above).map_err(failed)?;
+        Ok(undo)
     }
 
-    /// How to take the change back.
-    pub fn undo(&self) -> Vec<String> {
-        let own = self.path.display().to_string();
-        match &self.old {
-            None => vec!["rm".to_owned(), own],
-            Some(_) => vec!["mv".to_owned(), self.backup_path().display().to_string(), own],
+    /// Writes a copy of the old file beside it, and returns its path.
+    fn keep(&self, above: &Path, old: &str) -> io::Result<PathBuf> {
+        let mut temporary = self.write_temporary(above, old)?;
+        for path in self.backup_paths() {
+            match temporary.persist_noclobber(&path) {
+                Ok(_) => {
+                    sync(above)?;
+                    return Ok(path);
+                }
+                Err(taken) if taken.error.kind() == io::ErrorKind::AlreadyExists => {
+                    temporary = taken.file;
+                }
+                Err(failed) => return Err(failed.error),
+            }
         }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// A file without its name yet, with the permissions of the old one.
+    fn write_temporary(&self, above: &Path, text: &str) -> io::Result<NamedTempFile> {
+        let mut temporary = NamedTempFile::new_in(above)?;
+        temporary.write_all(text.as_bytes())?;
+        if let Ok(found) = fs::metadata(&self.path) {
+            temporary.as_file().set_permissions(found.permissions())?;
+        }
+        temporary.as_file().sync_all()?;
+        Ok(temporary)
     }
 }
 
-/// Writes a file in one step, with the permissions of another if that exists.
-fn replace(above: &Path, like: &Path, to: &Path, text: Option<&str>) -> io::Result<()> {
-    let mut temporary = NamedTempFile::new_in(above)?;
-    temporary.write_all(text.unwrap_or_default().as_bytes())?;
-    if let Ok(found) = fs::metadata(like) {
-        temporary.as_file().set_permissions(found.permissions())?;
-    }
-    temporary.as_file().sync_all()?;
-    temporary.persist(to).map_err(|failed| failed.error)?;
-    if cfg!(unix) { fs::File::open(above)?.sync_all() } else { Ok(()) }
+/// Makes the names in a directory durable.
+fn sync(directory: &Path) -> io::Result<()> {
+    if cfg!(unix) { fs::File::open(directory)?.sync_all() } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -241,14 +290,29 @@ mod tests {
         fs::write(&path, "{}").expect("written");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("set");
         let change = change(path.clone(), Some("{}"), "{\"a\":1}");
-        change.write().expect("written");
+        let undo = change.write().expect("written");
+        let copy = dir.path().join("mcp.json.bak");
         assert_eq!(fs::read_to_string(&path).expect("text"), "{\"a\":1}");
-        assert_eq!(fs::read_to_string(change.backup_path()).expect("text"), "{}");
-        for file in [&path, &change.backup_path()] {
+        assert_eq!(fs::read_to_string(&copy).expect("text"), "{}");
+        for file in [&path, &copy] {
             assert_eq!(fs::metadata(file).expect("there").permissions().mode() & 0o777, 0o640);
         }
-        let [program, from, to] = &change.undo()[..] else { panic!("three words") };
-        assert_eq!((program.as_str(), to.as_str()), ("mv", &*path.display().to_string()));
-        assert!(from.ends_with("mcp.json.bak"));
+        let words = ["mv".to_owned(), copy.display().to_string(), path.display().to_string()];
+        assert_eq!(undo, words);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_that_leads_nowhere_is_followed_and_a_circle_refused() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| dir.path().join(name);
+        symlink("second", at("first")).expect("linked");
+        symlink(at("third"), at("second")).expect("linked");
+        assert_eq!(follow_links(at("first")).expect("followed"), at("third"));
+        assert_eq!(follow_links(at("plain")).expect("followed"), at("plain"));
+        symlink("circle", at("circle")).expect("linked");
+        let refused = follow_links(at("circle")).expect_err("refused");
+        assert!(refused.message.contains("leads nowhere"), "{}", refused.message);
     }
 }

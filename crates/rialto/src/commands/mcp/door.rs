@@ -1,6 +1,7 @@
 //! Which endpoint of the hub the bridge calls: all tools, some groups, or the skills of agents.
 
 use rialto_core::money::Credits;
+use rialto_hub::mcp::is_pin;
 use rialto_hub::mcp::tools::{ToolGroups, group_names};
 
 use crate::commands::v1::encode_part;
@@ -20,6 +21,9 @@ pub struct DoorArgs {
     /// Leave out skills that cost more than this
     #[arg(long, value_name = "CREDITS", requires = "agent")]
     max_price: Option<String>,
+    /// Refuse all calls once the tools differ from those of this pin
+    #[arg(long, value_name = "PIN", requires = "agent")]
+    pin: Option<String>,
 }
 
 impl DoorArgs {
@@ -44,13 +48,21 @@ impl DoorArgs {
                 CliError::usage(message, "write it like --max-price 0.10")
             })?;
         }
+        if let Some(pin) = self.pin.as_ref().filter(|pin| !is_pin(pin)) {
+            let message = format!("--pin {pin:?} is not a pin: it must be 16 hex digits");
+            return Err(CliError::usage(message, "write it like --pin 0123456789abcdef"));
+        }
         self.tool_groups()?;
         Ok(match (&self.agent, &self.tools) {
             (Some(agents), _) => {
                 let names: Vec<String> = agents.split(',').map(encode_part).collect();
-                let price = self.max_price.as_ref();
-                let query = price.map(|price| format!("?max_price={price}")).unwrap_or_default();
-                format!("/mcp/agents/{}{query}", names.join(","))
+                let options = [("max_price", &self.max_price), ("pin", &self.pin)];
+                let options: Vec<String> = options
+                    .into_iter()
+                    .filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?)))
+                    .collect();
+                let query = if options.is_empty() { "" } else { "?" };
+                format!("/mcp/agents/{}{query}{}", names.join(","), options.join("&"))
             }
             (None, Some(tools)) => format!("/mcp?tools={tools}"),
             (None, None) => "/mcp".to_owned(),
@@ -59,8 +71,12 @@ impl DoorArgs {
 
     /// The same choice as arguments of `rialto mcp`.
     pub fn arguments(&self) -> Vec<String> {
-        let all =
-            [("--agent", &self.agent), ("--tools", &self.tools), ("--max-price", &self.max_price)];
+        let all = [
+            ("--agent", &self.agent),
+            ("--tools", &self.tools),
+            ("--max-price", &self.max_price),
+            ("--pin", &self.pin),
+        ];
         let given = all.into_iter().filter_map(|(flag, value)| Some((flag, value.clone()?)));
         given.flat_map(|(flag, value)| [flag.to_owned(), value]).collect()
     }
@@ -72,7 +88,7 @@ mod tests {
 
     fn door(agent: Option<&str>, tools: Option<&str>, max_price: Option<&str>) -> DoorArgs {
         let own = |text: Option<&str>| text.map(str::to_owned);
-        DoorArgs { agent: own(agent), tools: own(tools), max_price: own(max_price) }
+        DoorArgs { agent: own(agent), tools: own(tools), max_price: own(max_price), pin: None }
     }
 
     #[test]
@@ -84,15 +100,25 @@ mod tests {
         let two = door(Some("a b/c,d"), None, Some("0.10"));
         assert_eq!(path(two.clone()), "/mcp/agents/a%20b%2Fc,d?max_price=0.10");
         assert_eq!(two.arguments(), ["--agent", "a b/c,d", "--max-price", "0.10"]);
+        let pin = Some("0123456789abcdef".to_owned());
+        let pinned = DoorArgs { pin, ..two };
+        let query = "?max_price=0.10&pin=0123456789abcdef";
+        assert_eq!(path(pinned.clone()), format!("/mcp/agents/a%20b%2Fc,d{query}"));
+        assert_eq!(pinned.arguments()[4..], ["--pin", "0123456789abcdef"]);
     }
 
     #[test]
-    fn unknown_groups_and_bad_amounts_are_told_before_anything_is_served() {
+    fn unknown_groups_bad_amounts_and_bad_pins_are_told_before_anything_is_served() {
         let unknown = door(None, Some("buy,sell"), None).path().expect_err("unknown");
         assert!(unknown.message.contains("\"sell\""), "{unknown:?}");
         assert!(unknown.next.is_some_and(|next| next.contains("buy, money, talk, work")));
         for price in ["-1", "ten", "0.0000001", "1&x"] {
             assert!(door(Some("echo"), None, Some(price)).path().is_err(), "{price}");
+        }
+        for pin in ["", "0123456789abcde", "0123456789ABCDEF", "0123456789abcde&"] {
+            let pin = Some(pin.to_owned());
+            let refused = DoorArgs { pin, ..door(Some("echo"), None, None) }.path();
+            assert!(refused.is_err_and(|error| error.message.contains("16 hex digits")));
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
 
+use tokio::sync::mpsc::error::{SendTimeoutError, TrySendError};
 use tokio::sync::{mpsc, oneshot};
 
 /// The longest line that is read.
@@ -84,9 +85,15 @@ impl Output {
         let _ = self.0.send(message).await;
     }
 
-    /// Sends a message unless the client reads too slowly for it.
-    pub fn try_send(&self, message: String) {
-        let _ = self.0.try_send(message);
+    /// Sends a message, unless the client has not read enough of those before after this time: then it
+    /// is dropped. Returns whether it was sent.
+    pub async fn send_within(&self, message: String, time: Duration) -> bool {
+        !matches!(self.0.send_timeout(message, time).await, Err(SendTimeoutError::Timeout(_)))
+    }
+
+    /// Sends a message unless the client reads too slowly for it. Returns whether it was sent.
+    pub fn try_send(&self, message: String) -> bool {
+        !matches!(self.0.try_send(message), Err(TrySendError::Full(_)))
     }
 
     /// Waits until the client closes its end.

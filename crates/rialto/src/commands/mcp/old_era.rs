@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use rialto_hub::mcp::SUBJECTS_MAX;
 use rialto_hub::mcp::wire::error::{INVALID_PARAMS, RpcError};
 use rialto_hub::mcp::wire::method::Method;
 use rialto_hub::mcp::wire::version::{self, Era};
@@ -11,7 +12,7 @@ use super::client_requests::ClientRequests;
 use super::hub::SPOKEN;
 use super::message::{Members, Request, meta_name, response};
 use super::session::{Connection, HubRequest};
-use super::subscriptions::Subscriptions;
+use super::subscriptions::{Added, Subscriptions};
 
 /// How often one call may ask the user.
 const QUESTIONS_MAX: usize = 8;
@@ -129,10 +130,19 @@ impl OldEra {
         };
         if method == "resources/unsubscribe" {
             self.subscriptions.remove(&uri);
-        } else if !self.subscriptions.add(&uri).await {
-            return RpcError::resource_not_found(&uri, Era::Old).write(Some(id));
+            return response(id, "{}");
         }
-        response(id, "{}")
+        match self.subscriptions.add(&uri).await {
+            Added::Yes => response(id, "{}"),
+            Added::NotFound => RpcError::resource_not_found(&uri, Era::Old).write(Some(id)),
+            Added::Full => {
+                let what = format!(
+                    "Invalid params: there are {SUBJECTS_MAX} subscriptions, which is the most; \
+                     unsubscribe from another resource first"
+                );
+                RpcError::invalid_params(what).write(Some(id))
+            }
+        }
     }
 
     /// Calls the hub, and asks the user as often as it wants to know something.

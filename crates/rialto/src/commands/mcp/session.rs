@@ -23,6 +23,8 @@ use super::old_era::OldEra;
 const RUNNING_MAX: usize = 256;
 /// How long requests may still take when the input has ended.
 const FINISH_TIME_MAX: Duration = Duration::from_millis(1_500);
+/// How long a refusal waits for a client that does not read.
+const REFUSAL_TIME_MAX: Duration = Duration::from_millis(500);
 /// The code for more requests at once than the bridge runs.
 const TOO_MANY: i64 = -32000;
 
@@ -95,6 +97,8 @@ pub struct Session {
     /// The requests that are not answered yet, each as a task that returns its id.
     tasks: JoinSet<String>,
     running: HashMap<String, AbortHandle>,
+    /// Whether the last refusal was dropped, because the client does not read.
+    is_stalled: bool,
 }
 
 impl Session {
@@ -102,15 +106,23 @@ impl Session {
         let fixed = FixedCatalogue { groups, is_for_agents: hub.is_for_agents() };
         let connection = Arc::new(Connection { hub, fixed, output });
         let old = Arc::new(OldEra::new(connection.clone()));
-        Self { connection, old, era: None, tasks: JoinSet::new(), running: HashMap::new() }
+        let (tasks, running) = (JoinSet::new(), HashMap::new());
+        Self { connection, old, era: None, tasks, running, is_stalled: false }
     }
 
     /// Serves until the input ends, the client closes its end, or the process is told to stop.
     pub async fn serve(mut self, mut lines: mpsc::Receiver<Line>, stop: &Shutdown) {
         loop {
+            // The end comes first, however much there is to read.
             tokio::select! {
+                biased;
                 () = stop.wait() => break,
                 () = self.connection.output.closed() => break,
+                Some(done) = self.tasks.join_next() => {
+                    if let Ok(id) = done {
+                        self.forget(&id);
+                    }
+                }
                 line = lines.recv() => match line {
                     Some(line) => self.read(line).await,
                     None => {
@@ -118,19 +130,17 @@ impl Session {
                         break;
                     }
                 },
-                Some(done) = self.tasks.join_next() => {
-                    if let Ok(id) = done {
-                        self.forget(&id);
-                    }
-                }
             }
         }
         self.tasks.shutdown().await;
         self.old.stop();
     }
 
-    /// Waits for requests that are almost done.
+    /// Waits for requests that are almost done, if the client reads their answers.
     async fn finish(&mut self, stop: &Shutdown) {
+        if self.is_stalled {
+            return;
+        }
         let end = Instant::now() + FINISH_TIME_MAX;
         let all = async { while self.tasks.join_next().await.is_some() {} };
         tokio::select! {
@@ -155,7 +165,7 @@ impl Session {
             }
         };
         match message {
-            Err(Refused(answer)) => self.connection.output.send(answer).await,
+            Err(Refused(answer)) => self.refuse(answer).await,
             Ok(ClientMessage::Request(request)) => self.start(request).await,
             Ok(ClientMessage::Response { id, result }) => self.old.answered(&id, result),
             Ok(ClientMessage::Notification { method, request_id }) => {
@@ -170,16 +180,28 @@ impl Session {
         }
     }
 
+    /// Answers without a call. The next lines are read even if the client does not read this: the end
+    /// of the input stands behind them.
+    async fn refuse(&mut self, answer: String) {
+        let output = &self.connection.output;
+        // Even the shortest wait is too long for each of very many lines.
+        let was_sent = match self.is_stalled {
+            true => output.try_send(answer),
+            false => output.send_within(answer, REFUSAL_TIME_MAX).await,
+        };
+        self.is_stalled = !was_sent;
+    }
+
     async fn start(&mut self, request: Request) {
         let era = *self.era.get_or_insert(if request.is_new { Era::New } else { Era::Old });
         let refuse = |code, text: &str| RpcError::new(code, text).write(Some(&request.id));
         if self.running.get(&request.id).is_some_and(|running| !running.is_finished()) {
             let refusal = refuse(INVALID_REQUEST, "Invalid Request: a request with this id runs");
-            return self.connection.output.send(refusal).await;
+            return self.refuse(refusal).await;
         }
         if self.tasks.len() >= RUNNING_MAX {
             let refusal = refuse(TOO_MANY, "too many requests at once; wait until one is answered");
-            return self.connection.output.send(refusal).await;
+            return self.refuse(refusal).await;
         }
         let id = request.id.clone();
         let (connection, old) = (self.connection.clone(), self.old.clone());

@@ -4,10 +4,12 @@
 //! the client is told that everything may have changed, because nothing else would tell it.
 
 use std::collections::BTreeSet;
+use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rialto_client::RetryPolicy;
+use rialto_hub::mcp::SUBJECTS_MAX;
 use rialto_protocols::kit::object::{ObjectWriter, string_array};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -50,6 +52,16 @@ struct Honoured {
     uris: Option<BTreeSet<String>>,
 }
 
+/// What became of a wish to be told of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Added {
+    Yes,
+    /// The hub has no such resource with updates.
+    NotFound,
+    /// There are as many as the hub takes on one stream.
+    Full,
+}
+
 /// All subscriptions of one client.
 pub struct Subscriptions {
     connection: Arc<Connection>,
@@ -67,32 +79,35 @@ impl Subscriptions {
 
     /// Tells the client when its list of tools changes.
     pub fn watch_tools(&self) {
-        self.change(|wanted| wanted.tools = true);
+        self.change(|wanted| !std::mem::replace(&mut wanted.tools, true));
     }
 
-    /// Tells the client when this resource changes. `false` if the hub says that it has none with
-    /// updates; a hub that does not answer is asked again later.
-    pub async fn add(&self, uri: &str) -> bool {
+    /// Tells the client when this resource changes. A hub that does not answer is asked again later.
+    pub async fn add(&self, uri: &str) -> Added {
         let mut honoured = self.honoured.subscribe();
-        let version = self.change(|wanted| {
-            wanted.uris.insert(uri.to_owned());
+        let changed = self.change(|wanted| {
+            let has_room = wanted.uris.len() < SUBJECTS_MAX || wanted.uris.contains(uri);
+            if has_room {
+                wanted.uris.insert(uri.to_owned());
+            }
+            has_room
         });
+        let Some(version) = changed else { return Added::Full };
         let answered = honoured.wait_for(|honoured| honoured.version >= version);
-        let Ok(Ok(honoured)) = timeout(ACKNOWLEDGED_TIME_MAX, answered).await else { return true };
+        let Ok(Ok(honoured)) = timeout(ACKNOWLEDGED_TIME_MAX, answered).await else {
+            return Added::Yes;
+        };
         let is_refused = honoured.uris.as_ref().is_some_and(|uris| !uris.contains(uri));
         drop(honoured);
         if is_refused {
             self.remove(uri);
+            return Added::NotFound;
         }
-        !is_refused
+        Added::Yes
     }
 
     pub fn remove(&self, uri: &str) {
-        if self.wanted.borrow().uris.contains(uri) {
-            self.change(|wanted| {
-                wanted.uris.remove(uri);
-            });
-        }
+        self.change(|wanted| wanted.uris.remove(uri));
     }
 
     /// Ends the stream.
@@ -102,12 +117,19 @@ impl Subscriptions {
         }
     }
 
-    /// Changes what is wanted, starts the stream if there is none, and returns the new version.
-    fn change(&self, change: impl FnOnce(&mut Wanted)) -> u64 {
-        self.wanted.send_modify(|wanted| {
-            change(wanted);
-            wanted.version += 1;
+    /// Changes what is wanted, starts the stream if there is none, and returns the new version; `None`
+    /// if nothing was changed.
+    fn change(&self, change: impl FnOnce(&mut Wanted) -> bool) -> Option<u64> {
+        let mut version = None;
+        self.wanted.send_if_modified(|wanted| {
+            let is_changed = change(wanted);
+            if is_changed {
+                wanted.version += 1;
+                version = Some(wanted.version);
+            }
+            is_changed
         });
+        version?;
         self.task().get_or_insert_with(|| {
             let listener = Listener {
                 connection: self.connection.clone(),
@@ -116,7 +138,7 @@ impl Subscriptions {
             };
             tokio::spawn(listener.run()).abort_handle()
         });
-        self.wanted.borrow().version
+        version
     }
 
     fn task(&self) -> MutexGuard<'_, Option<AbortHandle>> {
@@ -161,17 +183,27 @@ impl Listener {
                 }
                 Err(NotOpened) => {
                     self.tell_honoured(&wanted, None);
-                    (stream, is_lost) = (None, true);
+                    is_lost = true;
                     failures += 1;
+                    let pause = sleep(RETRY.delay(failures));
+                    // What was wanted before is still told on the stream before.
+                    if let Some(before) = &mut stream {
+                        let end = self.connection.forward(before, &mut self.wanted, pause).await;
+                        if end == StreamEnd::Lost {
+                            stream = None;
+                        }
+                        continue;
+                    }
                     tokio::select! {
-                        () = sleep(RETRY.delay(failures)) => {}
+                        () = pause => {}
                         changed = self.wanted.changed() => if changed.is_err() { return },
                     }
                     continue;
                 }
             }
             let Some(replies) = &mut stream else { continue };
-            if self.connection.forward(replies, &mut self.wanted).await == StreamEnd::Lost {
+            let end = self.connection.forward(replies, &mut self.wanted, pending()).await;
+            if end == StreamEnd::Lost {
                 (stream, is_lost) = (None, true);
                 // A hub that ends every stream at once is not asked again at once.
                 sleep(RETRY.delay(1)).await;
@@ -233,20 +265,24 @@ impl Listener {
 /// Why a stream is no longer read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StreamEnd {
-    Changed,
+    /// Another is to be opened.
+    Due,
     Lost,
 }
 
 impl Connection {
-    /// Passes on what the stream says until it ends or something else is wanted.
+    /// Passes on what the stream says until it ends, something else is wanted, or the pause is over.
     async fn forward(
         &self,
         replies: &mut Replies,
         wanted: &mut watch::Receiver<Wanted>,
+        pause: impl Future<Output = ()>,
     ) -> StreamEnd {
+        tokio::pin!(pause);
         loop {
             tokio::select! {
-                _ = wanted.changed() => return StreamEnd::Changed,
+                _ = wanted.changed() => return StreamEnd::Due,
+                () = &mut pause => return StreamEnd::Due,
                 message = replies.next() => match message {
                     Ok(message) if self.forward_one(&message).await => {}
                     _ => return StreamEnd::Lost,
