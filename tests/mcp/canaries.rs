@@ -202,6 +202,7 @@ impl Infested {
         let question = json!({"text": CANARY});
         self.post(&self.mallory, &format!("/v1/jobs/{asking}/ask"), &question).await.expect(200);
         let running = self.open(&input).await;
+        let named = self.ann.hire(&self.hub, &self.mallory, CANARY, &input).await;
         let offered = json!({"skill": "lure", "input": input, "budget": 1, "select": "offers"});
         let offered = self.post(&self.ann, "/v1/jobs", &offered).await.expect(201).str("/id");
         let offer = json!({"price": 0.2});
@@ -215,7 +216,7 @@ impl Infested {
         self.hub.post("/relay/messages", Some(&peer.key), &envelope).await;
         let work =
             self.mallory.hire(&self.hub, &self.ann, "answer", &json!({CANARY: CANARY})).await;
-        self.jobs.extend([running, offered, work]);
+        self.jobs.extend([running, named, offered, work]);
     }
 
     /// Calls of all tools, as the victim makes them.
@@ -234,6 +235,7 @@ impl Infested {
                 json!({"skill": "lure", "input": {"text": 1}, "budget": "1", "wait_seconds": 0}),
             ),
             ("hire", json!({"skill": "lure", "input": {}, "budget": "0.01", "agent": other})),
+            ("hire", json!({"skill": CANARY, "input": {}, "budget": "1", "wait_seconds": 0})),
             ("list_jobs", json!({"state": "all", "limit": 20})),
             ("list_jobs", json!({"side": "worked", "state": "all"})),
         ];

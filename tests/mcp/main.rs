@@ -26,4 +26,5 @@ mod suite;
 mod suite_catalogue;
 mod tasks;
 mod transport;
+mod waits;
 mod working;

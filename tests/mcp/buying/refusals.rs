@@ -69,6 +69,14 @@ async fn unknown_tools_and_tools_of_other_groups_are_protocol_errors() {
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
         assert_eq!(answer["error"]["message"], format!("Unknown tool: {tool}"));
     }
+    // A name is not repeated at any length.
+    let long = "n".repeat(100_000);
+    let old = market.buyer(Era::Old);
+    for method in ["tools/call", "prompts/get"] {
+        let answer = old.respond(method, json!({"name": long, "arguments": {}})).await;
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.starts_with("Unknown ") && message.len() < 300, "{method}: {message}");
+    }
     let unknown = McpClient::new(&market.hub, "/mcp?tools=buy,x", None, Era::New);
     let reply = unknown.send("tools/list", Value::Null).await;
     assert_eq!((reply.status, reply.at("/error/code")), (400, json!(-32602)));

@@ -166,7 +166,7 @@ settings! {
         /// Whether callers without a key act as one guest agent.
         guest: bool = "false" or "true";
         /// What a key without limits of its own may spend on one job or transfer when it comes
-        /// through MCP; 0 is no limit.
+        /// through MCP; 0 is no limit. The guest has no key, so it is not bound.
         per_job: Credits = "10.00" or "0";
         /// What such a key may spend through MCP in one day (UTC); 0 is no limit.
         per_day: Credits = "100.00" or "0";

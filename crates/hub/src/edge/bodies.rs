@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
+use http::response::Parts;
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
@@ -23,6 +24,11 @@ use super::connection_state::{ConnectionPhase, ConnectionState};
 const DRAIN_BYTES_MAX: usize = 64 << 10;
 /// How long draining may delay the error response.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// An extension of responses: the body is an event stream that ends soon after the hub begins to stop,
+/// and its end says something, so it is not cut.
+#[derive(Clone, Copy, Debug)]
+pub struct EndsAtShutdown;
 
 /// The body of a request.
 pub struct RequestBody {
@@ -54,7 +60,7 @@ enum UnreadState {
 pub struct ResponseBody {
     body: Body,
     connection_state: Arc<ConnectionState>,
-    is_event_stream: bool,
+    may_be_cut: bool,
 }
 
 impl RequestBody {
@@ -108,9 +114,11 @@ async fn drain_if_short(mut body: Incoming) -> bool {
 }
 
 impl ResponseBody {
-    /// `headers` are those of the response.
-    pub fn new(body: Body, headers: &HeaderMap, connection_state: Arc<ConnectionState>) -> Self {
-        Self { is_event_stream: is_event_stream(headers), body, connection_state }
+    /// `head` is that of the response.
+    pub fn new(body: Body, head: &Parts, connection_state: Arc<ConnectionState>) -> Self {
+        let ends_itself = head.extensions.get::<EndsAtShutdown>().is_some();
+        let may_be_cut = is_event_stream(&head.headers) && !ends_itself;
+        Self { may_be_cut, body, connection_state }
     }
 }
 
@@ -148,9 +156,9 @@ impl HttpBody for ResponseBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        // An event stream never ends by itself, and its reader can resume, so it may be cut at
-        // shutdown. Any other body would look complete when it is not.
-        if self.is_event_stream && self.connection_state.is_stopping() {
+        // Most event streams never end by themselves, and their readers can resume, so they may be cut
+        // at shutdown. Any other body would look complete when it is not.
+        if self.may_be_cut && self.connection_state.is_stopping() {
             return Poll::Ready(None);
         }
         Pin::new(&mut self.body).poll_frame(context)

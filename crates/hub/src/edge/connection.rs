@@ -153,7 +153,7 @@ fn answer_request(
         if !unread.drain(!given_up && !waits, &connection_state).await {
             head.headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        let body = ResponseBody::new(body, &head.headers, connection_state);
+        let body = ResponseBody::new(body, &head, connection_state);
         Ok(http::Response::from_parts(head, body))
     }
 }

@@ -42,6 +42,7 @@ mod wrong_keys;
 mod tests;
 
 pub use accept::{bind, serve};
+pub use bodies::EndsAtShutdown;
 pub use body_rate::BodyRateLimits;
 pub use dispatcher::{Dispatcher, KeyUseLookup, PrincipalLookup};
 pub use hosts::HostPolicy;

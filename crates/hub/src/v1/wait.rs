@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use rialto_core::id::AgentId;
 use rialto_core::job::Job;
+use rialto_core::refusal::Refusal;
+use rialto_engine::key_use;
 use rialto_protocols::adapter::HubContext;
 use rialto_protocols::kit::fields::Malformed;
 use rialto_protocols::kit::query::Query;
@@ -70,11 +72,27 @@ pub async fn wait_until_ended(
         return Ok(job);
     }
     let _permit = WaitPermit::acquire(context, party)?;
-    let ended = context.engine.wait_until_ended(job.id, at_most).await?;
+    let mut shutdown = context.shutdown.clone();
+    let ended = tokio::select! {
+        ended = context.engine.wait_until_ended(job.id, at_most) => ended?,
+        () = shutdown.wait() => context.engine.load_job(job.id).await?,
+    };
     ended.ok_or_else(Problem::not_found)
 }
 
-/// Calls `look` at every notice of an agent until it returns something, at most this long.
+/// Refuses a request whose key was revoked while it waited.
+pub fn ensure_key_is_valid(context: &HubContext) -> Result<(), Problem> {
+    let Some(used) = key_use::current() else { return Ok(()) };
+    let now = context.engine.now();
+    let is_valid = context.engine.with_world(|world| {
+        let mut keys = world.keys_of(used.agent);
+        keys.any(|key| key.id == used.key && key.is_valid(now))
+    });
+    if is_valid { Ok(()) } else { Err(Refusal::NotAuthenticated.into()) }
+}
+
+/// Calls `look` at every notice of an agent until it returns something, at most this long. Ends early
+/// when the hub stops.
 pub async fn wait_until<T>(
     context: &HubContext,
     agent: AgentId,
@@ -86,6 +104,7 @@ pub async fn wait_until<T>(
     }
     let _waits = WaitPermit::acquire(context, agent)?;
     let until = tokio::time::Instant::now() + at_most;
+    let mut shutdown = context.shutdown.clone();
     loop {
         let news = context.engine.subscribe_agent(agent);
         let told = news.notified();
@@ -95,8 +114,10 @@ pub async fn wait_until<T>(
         if let Some(found) = look() {
             return Ok(Some(found));
         }
-        if tokio::time::timeout_at(until, told).await.is_err() {
-            return Ok(None);
+        tokio::select! {
+            () = told => {}
+            () = tokio::time::sleep_until(until) => return Ok(None),
+            () = shutdown.wait() => return Ok(None),
         }
     }
 }

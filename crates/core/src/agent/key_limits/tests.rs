@@ -347,6 +347,38 @@ fn a_limited_key_touches_no_key_no_secret_and_no_registration_but_its_own() {
 }
 
 #[test]
+fn a_key_that_was_revoked_on_the_way_issues_and_touches_no_key() {
+    let mut scene = Scene::new(limits("1.00", "1.00"));
+    let (agent, limited) = (scene.rich, scene.key);
+    let unlimited =
+        KeyUse { key: issue_to(&mut scene.hub, agent, [3; 32], KeyLimits::NONE), ..limited };
+    for used in [limited, unlimited] {
+        let by = scene.first_key();
+        scene.run_with(by, Command::RevokeKey { agent, key: used.key }).unwrap();
+        let holder = Holder::Agent(agent);
+        let (hash, label, limits) = ([7; 32], None, KeyLimits::NONE);
+        let order = Registration { actor: Actor::Agent(agent), ..registration("ann", "rich", &[]) };
+        for command in [
+            Command::IssueLimitedKey(Box::new(IssueLimitedKey { agent, hash, label, limits })),
+            Command::IssueKey { holder, hash, retire_others: true, by_operator: false },
+            Command::RevokeKeys { agent, by_operator: false },
+            Command::RevokeKey { agent, key: by.key },
+            Command::RenewSecret { agent },
+            Command::Remove { agent, by_operator: false },
+            Command::Register(Box::new(Registration {
+                rotate_key: true,
+                key: Some(hash),
+                ..order
+            })),
+        ] {
+            let refused = scene.run_with(used, command.clone()).unwrap_err();
+            assert_eq!(refused, Refusal::NotAuthenticated, "{command:?}");
+        }
+        assert_eq!(scene.first_key(), by, "it is the agent's as before");
+    }
+}
+
+#[test]
 fn a_revoked_key_holds_nothing_more_and_no_other_key_is_touched() {
     let mut scene = Scene::new(limits("1.00", "2.00"));
     let before = scene.open("1.00").unwrap();

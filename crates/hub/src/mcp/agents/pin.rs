@@ -1,16 +1,21 @@
 //! Pins: a digest of the tools of an endpoint, so that a changed definition is noticed before it is
 //! used.
 
+use std::borrow::Cow;
+
 use rialto_protocols::kit::{ijson, jcs};
 use sha2::{Digest, Sha256};
 
 use super::definition::Definition;
+use super::offered_skill::OfferedSkill;
 use crate::mcp::wire::result::{json_array, json_string};
 
 /// Digits of a pin.
 const DIGITS: usize = 16;
 /// Decimals of prices in `/v1`.
 const DECIMALS: usize = 2;
+/// Stands for the price of a skill whose agent names it for each job.
+const BY_OFFER: &str = "by offer";
 
 /// The pin of some tools: it changes with a name, the agent's own words, a schema or a price.
 pub fn pin_of(definitions: &[Definition]) -> String {
@@ -21,10 +26,18 @@ pub fn pin_of(definitions: &[Definition]) -> String {
             json_string(&tool.own_words),
             canonical(&tool.input.schema),
             tool.output.shown().map_or_else(|| "null".to_owned(), canonical),
-            json_string(&offered.skill().price.to_text(DECIMALS)),
+            json_string(&shown_price(offered)),
         ])
     });
     digits_of(&canonical(&json_array(rows)))
+}
+
+/// A free skill must not turn into one whose price its agent names without a change of the pin.
+fn shown_price(offered: &OfferedSkill) -> Cow<'static, str> {
+    match offered.price() {
+        None => Cow::Borrowed(BY_OFFER),
+        Some(_) => Cow::Owned(offered.skill().price.to_text(DECIMALS)),
+    }
 }
 
 fn digits_of(canonical: &str) -> String {

@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::AgentsCatalogue;
+use super::definition::Definition;
+use super::offered_skill::OfferedSkill;
+use super::pin::pin_of;
 use crate::mcp::caller::McpCaller;
 use crate::mcp::catalogue::Catalogue;
 use crate::mcp::wire::message::{ClientRequest, Message};
@@ -84,6 +87,18 @@ async fn a_price_by_offer_is_bounded_by_the_cap() {
     assert!(text(0).contains("a price that it names for each call, at most 1.00"), "{listed}");
     assert_eq!(listed["tools"][0]["annotations"]["destructiveHint"], true);
     assert!(text(1).contains("for 0.01 credits"), "what is paid: {listed}");
+    let pin = |skill: Skill| {
+        let hub = &hub;
+        async move {
+            let name = skill.by_offer.to_string();
+            let agent = hub.enrol_with(&name, &name, vec![skill], None).await;
+            let offered = hub.engine.with_world(|world| OfferedSkill::load_all(world, &[agent.id]));
+            pin_of(&offered.into_iter().map(Definition::of).collect::<Vec<_>>())
+        }
+    };
+    let free = pin(Hub::skill("paint", "0")).await;
+    let by_offer = pin(Skill { by_offer: true, ..Hub::skill("paint", "0") }).await;
+    assert_ne!(free, by_offer, "a free skill that becomes one by offer is another one");
 
     let call = json!({"name": "paint", "arguments": {"text": "a"}});
     let calling = result(&hub, &buyer, "artist", "tools/call", call);

@@ -11,6 +11,7 @@ use rialto_protocols::kit::object::ObjectWriter;
 use super::hire::wait_of;
 use super::job_view::{JobView, write_summary};
 use super::part::Part;
+use super::stranger_text::is_plain_name;
 use super::waiting::{JobProgress, follow};
 use super::{Arguments, ToolCall, ToolError, ToolOutput, ToolResult, detached};
 use crate::mcp::wire::result::json_array;
@@ -87,13 +88,15 @@ pub async fn list(call: ToolCall, arguments: Arguments) -> ToolResult {
     let engine = &call.context.engine;
     let page = load_page(engine, (by, side), stage, arguments.text("cursor"), limit).await;
     let page = page.map_err(|problem| ToolError::from(problem).with_field("/cursor"))?;
-    let shown = page.items.iter().filter(|job| job.state != State::Withdrawn);
+    let shown = || page.items.iter().filter(|job| job.state != State::Withdrawn);
     let jobs: Vec<String> =
-        engine.with_world(|world| shown.map(|job| write_summary(world, job)).collect());
+        engine.with_world(|world| shown().map(|job| write_summary(world, job)).collect());
+    let is_plain = shown().all(|job| is_plain_name(&job.request.skill));
+    let pointers: &[&str] = if is_plain { &[] } else { &["/jobs/*/skill"] };
     let list = ObjectWriter::new()
         .raw("jobs", &json_array(jobs))
         .maybe_text("next_cursor", page.next_cursor.map(|cursor| cursor.encode()).as_deref());
-    Ok(ToolOutput::new(list.finish()))
+    Ok(ToolOutput::new(list.finish()).untrusted(pointers))
 }
 
 /// `cancel_job`. A job that is called off already is shown again.

@@ -36,7 +36,12 @@ pub async fn answer(
     next: Option<String>,
 ) -> ToolResult {
     let repeated = opened.repeated;
-    match wait_for(call, &opened, wait).await? {
+    let waited = wait_for(call, &opened, wait).await?;
+    call.ensure_still_valid().map_err(|error| {
+        let what = format!("the key was revoked meanwhile; job {} goes on", opened.job.uuid);
+        ToolError::of(error.code, what)
+    })?;
+    match waited {
         Waited::Task(job) => Ok(ToolOutput::result(tasks::created(&job))),
         Waited::Job(job) => match ended_error(&job, repeated) {
             Some(error) => Err(error),

@@ -11,6 +11,7 @@ use super::error::ToolError;
 use super::names::address_of;
 use super::output::ToolOutput;
 use super::part::{self, Part};
+use super::stranger_text::is_plain_name;
 use super::waiting::shown_state;
 use crate::mcp::wire::result::json_array;
 use crate::v1::jobs::offers::visible_offers;
@@ -37,6 +38,9 @@ impl JobView {
     pub fn write(self, context: &HubContext, job: &Job, viewer: AgentId) -> ToolOutput {
         let is_requester = job.is_requested_by(viewer);
         let mut untrusted = Vec::new();
+        if !is_plain_name(&job.request.skill) {
+            untrusted.push("/skill");
+        }
         let mut view = context.engine.with_world(|world| head(world, job, is_requester));
         let mut next = None;
         if let Some((kind, from)) = self.part {

@@ -93,8 +93,11 @@ pub async fn call(name: &str, arguments: &Json<'_>, call: ToolCall) -> Option<To
         Ok(arguments) => run(name, call, arguments).await,
         Err(error) => Err(error),
     };
-    // A key that was revoked while the tool waited reads nothing more.
-    let result = result.and_then(|output| ensure_still_valid(caller, &context).map(|()| output));
+    // A key that was revoked while the tool waited reads nothing more. That credits were moved is told.
+    let result = match name {
+        "send_credits" => result,
+        _ => result.and_then(|output| ensure_still_valid(caller, &context).map(|()| output)),
+    };
     Some(result.map_err(|error| match error.code {
         "malformed" => error.with_example_of(name),
         _ => error,

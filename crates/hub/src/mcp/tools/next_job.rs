@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::names::address_of;
 use super::part::{Part, cut_part, is_long};
+use super::stranger_text::is_plain_name;
 use super::{Arguments, ToolCall, ToolError, ToolOutput, ToolResult, detached};
 use crate::v1::wait::wait_until;
 use crate::v1::work;
@@ -111,5 +112,9 @@ fn show(context: &HubContext, job: &Job, more: bool) -> ToolOutput {
         );
     let output =
         ObjectWriter::new().raw("job", &shown.finish()).flag("more", more).text("next", next);
-    ToolOutput::new(output.finish()).untrusted(&[pointer])
+    let mut pointers = vec![pointer];
+    if !is_plain_name(&skill) {
+        pointers.insert(0, "/job/skill");
+    }
+    ToolOutput::new(output.finish()).untrusted(&pointers)
 }

@@ -3,16 +3,16 @@
 //! The first call moves nothing. A client that can ask its user is told what to ask; any other gets a
 //! code that its model passes on when the user has agreed.
 
-use rialto_core::alias::{Digest, claim};
+use rialto_core::alias::Digest;
 use rialto_core::answer::Answer;
 use rialto_core::command::{Command, Pay};
 use rialto_core::id::{AgentId, OwnerId};
-use rialto_core::idempotency::{Idempotency, Principal, SavedAnswer};
+use rialto_core::idempotency::{Idempotency, Principal};
 use rialto_core::money::Credits;
 use rialto_core::owner::Owner;
 use rialto_core::refusal::Refusal;
 use rialto_core::world::World;
-use rialto_engine::key_use;
+use rialto_engine::{Engine, Failure, key_use};
 use rialto_protocols::adapter::{api_protocol, naming};
 use rialto_protocols::kit::ijson::{self, Json, JsonValue};
 use rialto_protocols::kit::object::ObjectWriter;
@@ -21,6 +21,7 @@ use uuid::Uuid;
 use super::confirmation::{Agreement, CodeError, StateError, TransferOrder};
 use super::error::INVALID_PARAMS;
 use super::names::{address_of, find_agent};
+use super::stranger_text::in_a_sentence;
 use super::{Arguments, ToolCall, ToolError, ToolOutput, ToolResult, detached};
 use crate::mcp::wire::result::{ResultObject, ResultType, as_text};
 use crate::mcp::wire::version::Era;
@@ -56,7 +57,7 @@ pub async fn call(call: ToolCall, arguments: Arguments) -> ToolResult {
     };
     let engine = &call.context.engine;
     match order.check_code(engine.hub_secret(), code, engine.now()) {
-        Ok(agreement) => match pay(&call, &order, agreement).await? {
+        Ok(agreement) => match pay(&call, &order, agreement, None).await? {
             Some(moved) => Ok(moved),
             None => Ok(give_code(&call, &order, "That code was used already. ")),
         },
@@ -145,8 +146,9 @@ fn give_code(call: &ToolCall, order: &TransferOrder, why: &str) -> ToolOutput {
     let code = order.new_code(engine.hub_secret(), engine.now(), number);
     let TransferOrder { receiver, amount, .. } = order;
     let amount = amount.to_text(DECIMALS);
+    let named = in_a_sentence(receiver);
     let next = format!(
-        "{why}Nothing was moved. Ask the user: send {amount} credits to {receiver}? If they agree, call \
+        "{why}Nothing was moved. Ask the user: send {amount} credits to {named}? If they agree, call \
          send_credits again with this confirm code; it is good for 10 minutes."
     );
     let output = ObjectWriter::new()
@@ -160,9 +162,8 @@ fn give_code(call: &ToolCall, order: &TransferOrder, why: &str) -> ToolOutput {
 
 /// Tells the client to ask its user.
 fn ask(order: &TransferOrder, state: &str) -> ToolOutput {
-    let TransferOrder { receiver, amount, .. } = order;
-    let message =
-        format!("Send {} credits to {receiver}? This cannot be undone.", amount.to_text(DECIMALS));
+    let (amount, receiver) = (order.amount.to_text(DECIMALS), in_a_sentence(&order.receiver));
+    let message = format!("Send {amount} credits to {receiver}? This cannot be undone.");
     let schema = format!(
         r#"{{"type":"object","properties":{{"{YES}":{{"type":"boolean","title":"Send the credits"}}}},"required":["{YES}"]}}"#
     );
@@ -214,22 +215,18 @@ async fn answer(
 ) -> ToolResult {
     let engine = &call.context.engine;
     let agreement = order.check_state(engine.hub_secret(), state, engine.now())?;
-    let refusal = refusal_record(order.by, agreement.transfer);
-    let paid = claim::transfer(api_protocol().id(), &agreement.transfer.to_string());
-    if engine.has_idempotency_record(refusal.scope) || engine.claim_target(paid).await?.is_some() {
-        return Err(StateError::Spent.into());
-    }
+    let spent = || StateError::Spent.into();
+    let once = |answer| only_answer(order.by, agreement.transfer, answer);
     match answer {
-        UserAnswer::Missing => Ok(ask(&order, state)),
-        UserAnswer::Yes => {
-            pay(call, &order, agreement).await?.ok_or_else(|| StateError::Spent.into())
-        }
+        UserAnswer::Missing => match engine.has_idempotency_record(once("").scope) {
+            true => Err(spent()),
+            false => Ok(ask(&order, state)),
+        },
+        UserAnswer::Yes => pay(call, &order, agreement, Some(once("yes"))).await?.ok_or_else(spent),
         UserAnswer::No => {
-            // The question is settled: another answer to it comes too late, also after a restart.
-            let body = "declined_by_user".to_owned();
-            let save = refusal.save(SavedAnswer::Answer { status: 200, body });
-            let engine = engine.clone();
-            detached(async move { engine.run(save).await.map_err(ToolError::from) }).await?;
+            // It changes nothing but that the question is answered, also after a restart.
+            let answered = Command::RecordActivity { agent: order.by };
+            run_first(engine, answered, Some(once("no"))).await?.ok_or_else(spent)?;
             let amount = order.amount.to_text(DECIMALS);
             let what =
                 format!("the user did not agree to send {amount} credits; nothing was moved");
@@ -244,19 +241,38 @@ impl From<StateError> for ToolError {
     }
 }
 
-/// The record that the user said no.
-fn refusal_record(by: AgentId, transfer: Uuid) -> Idempotency {
-    let scope = Digest::of(&[b"mcp declined", transfer.as_bytes()]);
-    Idempotency { scope, request: scope, principal: Principal::Agent(by) }
+/// What all answers to one question have in common, so that only the first of them counts.
+fn only_answer(by: AgentId, transfer: Uuid, answer: &str) -> Idempotency {
+    let scope = Digest::of(&[b"mcp answered", transfer.as_bytes()]);
+    let request = Digest::of(&[answer.as_bytes()]);
+    Idempotency { scope, request, principal: Principal::Agent(by) }
 }
 
-/// Moves the credits; `None` if the agreement was used before.
+/// Runs a command even if the caller hangs up; `None` if another one was run as the only one.
+async fn run_first(
+    engine: &Engine,
+    command: Command,
+    once: Option<Idempotency>,
+) -> Result<Option<Answer>, ToolError> {
+    let engine = engine.clone();
+    detached(async move {
+        match engine.run_once(command, once).await {
+            Ok(ran) => Ok((!ran.replayed).then_some(ran.answer)),
+            Err(Failure::Refused(Refusal::SameIdOtherContent)) => Ok(None),
+            Err(failure) => Err(failure.into()),
+        }
+    })
+    .await
+}
+
+/// Moves the credits; `None` if the agreement was used before, or the question answered.
 async fn pay(
     call: &ToolCall,
     order: &TransferOrder,
     agreement: Agreement,
+    once: Option<Idempotency>,
 ) -> Result<Option<ToolOutput>, ToolError> {
-    let engine = call.context.engine.clone();
+    let engine = &call.context.engine;
     let names = engine.with_world(|world| {
         let payer = world.agent(order.by).and_then(|agent| world.owner(agent.owner))?;
         Some((payer.name.clone(), world.owner(order.to)?.name.clone()))
@@ -274,9 +290,8 @@ async fn pay(
         open_payee: false,
         content,
     }));
-    let paid = detached(async move { engine.run(command).await.map_err(ToolError::from) });
-    match paid.await? {
-        Answer::Transfer { transfer, repeated: false } => {
+    match run_first(engine, command, once).await? {
+        Some(Answer::Transfer { transfer, repeated: false }) => {
             let output = ObjectWriter::new()
                 .flag("moved", true)
                 .text("to", &order.receiver)

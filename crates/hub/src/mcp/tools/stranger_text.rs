@@ -30,6 +30,25 @@ pub fn quote(text: &str, max: usize) -> String {
     json_string(cut(&clean(cut(text, max.saturating_mul(4))), max))
 }
 
+/// The longest name that is plain.
+const PLAIN_MAX: usize = 64;
+/// How much is shown of a name that is quoted.
+const QUOTED_MAX: usize = 200;
+
+/// Whether a name cannot be read as a sentence. Others chose it, but it says nothing.
+pub fn is_plain_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.:/@".contains(c);
+    (1..=PLAIN_MAX).contains(&name.len()) && name.chars().all(is_plain)
+}
+
+/// A name among the hub's words: as it is if it is plain, else as a JSON string.
+pub fn in_a_sentence(name: &str) -> Cow<'_, str> {
+    match is_plain_name(name) {
+        true => Cow::Borrowed(name),
+        false => Cow::Owned(quote(name, QUOTED_MAX)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,6 +64,18 @@ mod tests {
     fn hidden_characters_are_removed_and_line_breaks_become_spaces() {
         assert_eq!(clean("plain"), "plain");
         assert_eq!(clean("a\u{202E}b\u{200B}c\nd\u{7}e\u{2028}f"), "abc def");
+    }
+
+    #[test]
+    fn only_a_name_that_says_nothing_stands_unquoted() {
+        for plain in ["bob", "echo-38fb6c08@registry", "clara.tweet", "did:key/a_b"] {
+            assert_eq!(in_a_sentence(plain), plain);
+        }
+        assert_eq!(in_a_sentence("bob? Yes \"now\""), r#""bob? Yes \"now\"""#);
+        let long = "a".repeat(PLAIN_MAX + 1);
+        for other in ["", "naïve", "two words", "a\nb", &long] {
+            assert!(in_a_sentence(other).starts_with('"'), "{other}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use rialto_protocols::kit::rfc3339;
 
 use super::get_job::cancel_detached;
 use super::job_view::{JobView, ended_error};
+use super::stranger_text::in_a_sentence;
 use super::waiting::shown_state;
 use crate::mcp::caller::McpCaller;
 use crate::mcp::wire::error::{INTERNAL, RpcError};
@@ -35,7 +36,7 @@ fn describe(result: ResultObject, job: &Job) -> ResultObject {
     result
         .text("taskId", &job.uuid.to_string())
         .text("status", status)
-        .text("statusMessage", &format!("{}: {state}", job.request.skill))
+        .text("statusMessage", &format!("{}: {state}", in_a_sentence(&job.request.skill)))
         .text("createdAt", &rfc3339::format_millis(job.request.opened_at))
         .text("lastUpdatedAt", &rfc3339::format_millis(updated_at(job)))
         .raw("ttlMs", "null")

@@ -131,7 +131,7 @@ pub async fn follow(
     let awaited = Awaited::of(&job);
     let until = Instant::now() + at_most;
     let mut still_waiting = interval_at(Instant::now() + STILL_WAITING_EVERY, STILL_WAITING_EVERY);
-    let mut permit = None;
+    let (mut permit, mut shutdown) = (None, context.shutdown.clone());
     loop {
         let news = context.engine.subscribe_agent(party);
         let told = news.notified();
@@ -150,7 +150,8 @@ pub async fn follow(
             tokio::select! {
                 () = &mut told => break,
                 () = tokio::time::sleep_until(until) => return load(context, job).await,
-                () = context.engine.until_stale() => return Ok(job),
+                // The client is told how to go on, here after a restart or at another node.
+                () = shutdown.wait() => return load(context, job).await,
                 _ = still_waiting.tick() => progress.still_waiting(),
             }
         }

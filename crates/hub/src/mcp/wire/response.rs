@@ -18,6 +18,7 @@ use rialto_protocols::kit::sse;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::progress::OutgoingMessages;
+use crate::edge::EndsAtShutdown;
 
 /// After this time without a response, the caller gets a stream.
 const STREAM_AFTER: Duration = Duration::from_secs(1);
@@ -117,6 +118,8 @@ pub async fn respond(
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
+    // Calls that wait are answered as they stand, and the client is told how to go on.
+    response.extensions_mut().insert(EndsAtShutdown);
     response
 }
 

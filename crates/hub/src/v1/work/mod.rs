@@ -136,6 +136,7 @@ pub async fn list_work(
     if is_gone() {
         return Err(unregistered_problem());
     }
+    wait::ensure_key_is_valid(&context)?;
     let WorkChanges { new_jobs: fresh, gone, answers, messages, more } = look();
     let jobs = mark_handed_over(&context, by.id, fresh).await?;
     // One at a time, because each may be large.
