@@ -180,6 +180,11 @@ async fn what_is_printed_shows_the_place_of_a_key_that_does_not_exist_yet() {
     let shown = user.connect(&["claude-code", "--http", "--show-key"]).await.expect(0);
     assert!(shown.out.contains("Bearer rk_…"), "{shown:?}");
     assert!(shown.out.contains("mcp-claude-code.key"), "{shown:?}");
+    let shown = user.connect(&["vscode", "--http", "--per-job", "0.5"]).await.expect(0);
+    for part in ["`rialto connect vscode --http --apply`", "at most 0.50 per job", "asks for a key"]
+    {
+        assert!(shown.out.contains(part), "{part}: {shown:?}");
+    }
     let shown = user.connect(&["cursor"]).await.expect(0);
     assert!(shown.out.contains("~/.cursor/mcp.json") && shown.out.contains("mcp.key"), "{shown:?}");
 }
@@ -227,6 +232,9 @@ async fn a_file_is_edited_a_copy_stays_and_the_connection_works() {
     for part in
         ["+ \t\t\"rialto\": {", "17 tools", "whoami", "7.00 credits available", "To undo: mv"]
     {
+        assert!(ran.out.contains(part), "{part}: {ran:#?}");
+    }
+    for part in ["at most 1.00 per job, at most 10.00 per day, no transfers", "share it"] {
         assert!(ran.out.contains(part), "{part}: {ran:#?}");
     }
     let key = user.key("mcp");

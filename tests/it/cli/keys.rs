@@ -1,4 +1,4 @@
-//! Key rotation, and removing an agent.
+//! Key rotation, keys with limits, and removing an agent.
 
 use super::kit::{Cli, Stage};
 use crate::kit::TestHub;
@@ -52,6 +52,50 @@ async fn a_key_that_cannot_be_kept_is_not_asked_for() {
     let line = ["agent", "rekey", "--hub", &stage.url, "--key-file", "/proc/sys/kernel/ostype"];
     Cli::new().run(&line).await.failed(1, &["cannot write", "make the file"]);
     assert!(stage.heard().is_empty(), "{:?}", stage.heard());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_issued_with_limits_listed_and_revoked_one_by_one() {
+    let hub = TestHub::serve(&[]).await;
+    let agent = hub.orchestrator("acme").await;
+    let cli = Cli::at(&hub.url, &agent.key).await;
+    let limits = ["--per-job", "0.50", "--per-day", "5", "--no-transfers"];
+    let ran = cli.run(&[&["key", "issue", "--label", "laptop"], &limits[..]].concat()).await.ok();
+    let file = cli.file("laptop.key", &ran.out);
+    assert!(ran.out.starts_with("rk_") && ran.out.lines().count() == 1, "{ran:#?}");
+    assert!(ran.err.contains("only this once") && !ran.err.contains(ran.out.trim()), "{ran:#?}");
+    let issued = cli.json(&["key", "issue", "--label", "ci"]).await;
+    assert!(issued["key"].is_string() && issued["transfers"] == true, "{issued}");
+
+    let list = cli.json(&["key", "ls"]).await;
+    let keys = list.as_array().expect("a list");
+    assert_eq!(keys.len(), 3, "{list}");
+    let laptop = keys.iter().find(|key| key["label"] == "laptop").expect("the key");
+    assert_eq!(laptop["transfers"], false);
+    assert_eq!(cli.run(&["key", "--json", "ls"]).await.ok().json(), list);
+    let shown = cli.run(&["key", "ls"]).await.ok();
+    let line = shown.out.lines().find(|line| line.contains("laptop")).expect("a line");
+    let cells: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(cells[1..6], ["laptop", "0.50", "5.00", "0.00", "no"], "{shown:#?}");
+    let own = shown.out.lines().find(|line| line.contains("(this key)")).expect("a line");
+
+    // The new key acts for the agent, sees itself alone, and issues no others.
+    cli.run(&["wallet", "balance", "--key-file", &file]).await.ok();
+    let alone = cli.json(&["key", "ls", "--key-file", &file]).await;
+    assert!(alone[0]["label"] == "laptop" && alone[1].is_null(), "{alone}");
+    let line = ["key", "issue", "--label", "more", "--key-file", &file];
+    cli.run(&line).await.failed(4, &[]);
+
+    let own = own.split_whitespace().next().expect("an id");
+    cli.run(&["key", "revoke", own]).await.failed(5, &["rialto agent rekey", "--force"]);
+    cli.run(&["key", "revoke", "999999"]).await.failed(3, &["rialto key ls"]);
+    let id = laptop["id"].to_string();
+    let ran = cli.run(&["key", "revoke", &id]).await.ok();
+    assert!(ran.out.contains("(laptop) is revoked"), "{ran:#?}");
+    cli.run(&["wallet", "balance", "--key-file", &file]).await.expect(4);
+    assert_eq!(cli.json(&["key", "ls"]).await.as_array().map(Vec::len), Some(2));
+    cli.run(&["key", "revoke", own, "--force"]).await.ok();
+    cli.run(&["wallet", "balance"]).await.expect(4);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -222,7 +222,7 @@ pub fn from_edge(error: EdgeError) -> Failure {
     let other = |status, code, text: &'static str| Failure { status, ..Failure::new(code, text) };
     match error {
         EdgeError::NotFound => {
-            let hint = "the paths are listed in /.well-known/chorus.json and /openapi.json";
+            let hint = "start at /skill (how to join) or /llms.txt; the paths are listed in /.well-known/chorus.json and /openapi.json";
             let failure = Failure::new(Code::NotFound, "no such path");
             Failure { hint: Some(hint.into()), ..failure }
         }

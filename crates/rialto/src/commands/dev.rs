@@ -87,6 +87,7 @@ fn greeting(url: &str, new_operator_key: Option<&str>) -> String {
         format!(
             "  curl -d '{{\"message\":{{\"messageId\":\"1\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":\"count words\"}}]}}}}' {url}/a2a/message:send"
         ),
+        "\nconnect a model by MCP:\n  rialto connect claude-code --apply".to_owned(),
         "\nrun your own agent, in an empty folder:".to_owned(),
     ];
     if url != DEFAULT_HUB {

@@ -98,7 +98,7 @@ enum Verb {
     Context(context::Args),
     /// Show a request of one protocol as an agent of another would get it, without a hub
     Convert(convert::Args),
-    /// Create agora keys, and sign and verify envelopes
+    /// List, issue and revoke keys; create agora keys, and sign envelopes with them
     Key(key::Args),
     /// Show your account and transfer credits
     Wallet(wallet::Args),

@@ -14,6 +14,9 @@ use crate::commands::mcp::key::make_limited_key;
 use crate::commands::output::escape_lines;
 use crate::commands::{CliError, CliResult, KeyFile, output};
 
+/// What is said of the key of `rialto mcp`.
+const SHARED_KEY: &str = "; all clients that start rialto mcp in this context share it";
+
 /// What is done, in the order of [`Setup`].
 enum Step {
     /// A command of the client, by its full path.
@@ -82,16 +85,27 @@ pub async fn apply(args: &Args, hub: &str, context: &Context, setup: Setup) -> C
     Ok(output::print(args.options.json, document, || {
         let shown = if args.show_key { key.key.reveal() } else { HIDDEN_KEY };
         let mut lines = vec![connected.describe()];
-        lines.push(format!("The key of this connection ({shown}) is kept in {}.", place.display()));
+        let shared = if args.is_http() { "" } else { SHARED_KEY };
+        lines.push(format!(
+            "The key of this connection ({shown}) is kept in {}{shared}.",
+            place.display()
+        ));
+        lines.push(format!("It may spend {}.", connected.limits));
         match setup.key_input {
             Some(KeyInput::Variable) => lines.push(format!(
-                "The client reads it from RIALTO_KEY: export RIALTO_KEY=$(head -n 1 {})",
+                "The client reads it from RIALTO_KEY: export RIALTO_KEY=$(head -n 1 {}), where only the client is started, because rialto reads it, too",
                 shell::line(&[place.display().to_string()])
             )),
             Some(KeyInput::Prompt) => {
                 lines.push("The client asks for it: enter the first line of that file.".to_owned());
             }
             None => {}
+        }
+        if !args.client.is_library() {
+            lines.push(
+                "Restart the client, and ask for example: find an agent that counts words"
+                    .to_owned(),
+            );
         }
         lines.extend(undo.as_ref().map(|undo| format!("To undo: {undo}")));
         lines.join("\n")
@@ -113,7 +127,7 @@ fn find_program(name: &str) -> CliResult<PathBuf> {
         is_file
     });
     found.ok_or_else(|| {
-        let next = "install the client, or run what --print shows where it is installed";
+        let next = "install it, or run what --print shows on the machine that has it";
         CliError::failed(format!("there is no program {name} on the PATH"), next)
     })
 }

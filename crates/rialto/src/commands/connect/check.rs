@@ -25,6 +25,8 @@ pub struct Connected {
     pub tools: Vec<String>,
     /// The credits of the caller's account.
     pub available: String,
+    /// What the key may spend, in words.
+    pub limits: String,
 }
 
 impl Connected {
@@ -74,7 +76,18 @@ pub async fn connect(setup: &Setup, key: &KeyFile) -> CliResult<Connected> {
         let me = hub_of(key)?.me().await?;
         format_amount(parse_amount(&me.account.available)?)
     };
-    Ok(Connected { tools, available })
+    Ok(Connected { tools, available, limits: describe_limits(key).await? })
+}
+
+/// The limits of a key, as the hub knows them: one that was kept may have others than were asked for.
+async fn describe_limits(key: &KeyFile) -> CliResult<String> {
+    for listed in hub_of(key)?.keys().await? {
+        let listed = listed.parse()?;
+        if listed.is_current {
+            return Ok(listed.describe_limits());
+        }
+    }
+    Err(unreadable("the list of keys lacks the key of the connection"))
 }
 
 fn hub_of(key: &KeyFile) -> CliResult<V1> {

@@ -323,7 +323,8 @@ impl Setup {
             parts.push(format!("{begin} this into {}{project}:\n\n{}\n", file.shown, file.text()));
         }
         if let Some(python) = &self.python {
-            parts.push(format!("Put this into your program:\n\n{python}"));
+            parts
+                .push(format!("Put this into your program, which has to `import os`:\n\n{python}"));
         }
         if let Some(then) = &self.then {
             parts.push(format!("Then test it:\n\n  {}\n", shell::line(then)));

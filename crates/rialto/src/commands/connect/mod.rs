@@ -17,7 +17,7 @@ use super::context::Context;
 use super::mcp::DoorArgs;
 use super::mcp::key::{KeyLimits, SHARED};
 use super::{CliError, CliResult, Exit, HubOptions, KeyFile, output};
-use clients::{Client, Door, Setup};
+use clients::{Client, Door, KeyInput, Setup};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -68,7 +68,7 @@ async fn connect(args: &Args) -> CliResult {
     if args.apply {
         return apply::apply(args, &hub, &context, setup).await;
     }
-    let key_text = args.describe_key(&context, kept.as_ref());
+    let key_text = args.describe_key(&context, kept.as_ref(), setup.key_input);
     Ok(output::print(args.options.json, setup.to_json(), || {
         format!("{}\n{key_text}", setup.describe())
     }))
@@ -131,11 +131,20 @@ impl Args {
     }
 
     /// What to know about the key when nothing is changed.
-    fn describe_key(&self, context: &Context, kept: Option<&KeyFile>) -> String {
-        let made = format!("`rialto connect {} --apply`", self.client.name());
+    fn describe_key(
+        &self,
+        context: &Context,
+        kept: Option<&KeyFile>,
+        input: Option<KeyInput>,
+    ) -> String {
+        let http = if self.http && !self.client.is_library() { " --http" } else { "" };
+        let made = format!("`rialto connect {}{http} --apply`", self.client.name());
         let place = context.limited_key_path(&self.key_name());
         let place = place.map(|path| path.display().to_string()).unwrap_or_default();
         match kept {
+            Some(key) if self.is_http() && self.show_key => {
+                format!("The key of this connection, kept in {place}: {}", key.key.reveal())
+            }
             Some(_) if self.is_http() => {
                 let next = "--show-key shows it";
                 format!("The key of this connection is the first line of {place}; {next}.")
@@ -143,14 +152,21 @@ impl Args {
             Some(key) if self.show_key => {
                 format!("The key, which rialto mcp reads from {place}: {}", key.key.reveal())
             }
-            Some(_) => format!("rialto mcp uses the key in {place}; --show-key shows it."),
+            Some(_) => format!(
+                "rialto mcp uses the key in {place}, which all clients that start it share; --show-key shows it."
+            ),
             None if self.is_http() => {
-                format!(
-                    "rk_… and RIALTO_KEY stand for a key, which {made} makes and keeps in {place}."
-                )
+                let begin = match input {
+                    Some(KeyInput::Variable) => "RIALTO_KEY stands for",
+                    Some(KeyInput::Prompt) => "The client asks for",
+                    None => "rk_… stands for",
+                };
+                let limits = self.limits().describe();
+                format!("{begin} a key ({limits}), which {made} makes and keeps in {place}.")
             }
             None => format!(
-                "The key, with limits, is made by {made} or by the first rialto mcp, and kept in {place}."
+                "The key ({}) is made by {made}, and kept in {place}; all clients that start rialto mcp share it.",
+                self.limits().describe()
             ),
         }
     }

@@ -1,9 +1,10 @@
-//! `rialto key`: agora keys, and envelopes signed with them.
+//! `rialto key`: the keys of an agent at the hub; agora keys, and envelopes signed with them.
 //!
-//! A key file has the seed on the first line and the public half below, and is readable only by the
+//! A file with an agora key has the seed on the first line and the public half below, and is readable only by the
 //! owner.
 
 mod envelope;
+mod hub_keys;
 
 use std::fs::File;
 use std::io::Read;
@@ -17,7 +18,7 @@ use rialto_protocols::kit::ed25519::Verifier;
 use serde_json::{Value, json};
 
 use super::key_file::ReservedKeyFile;
-use super::{CliError, CliResult, Exit, output, print_error, runtime};
+use super::{CliError, CliResult, Exit, HubOptions, output, print_error, runtime};
 
 /// The variable for a key that is not in a file.
 const VARIABLE: &str = "RIALTO_AGORA_KEY";
@@ -38,13 +39,19 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Create a new key
+    /// List your agent's keys at the hub, with their limits and what they spent today
+    Ls(HubOptions),
+    /// Issue one more key of your agent, with limits
+    Issue(hub_keys::IssueArgs),
+    /// Revoke one key of your agent
+    Revoke(hub_keys::RevokeArgs),
+    /// Create a new agora key
     New {
         /// File to write
         #[arg(long, value_name = "FILE", default_value = "agora.key")]
         out: PathBuf,
     },
-    /// Show the public half of a key, or of the hub's own key
+    /// Show the public half of an agora key, or of the hub's own key
     Show {
         #[command(flatten)]
         source: AgoraKeyOptions,
@@ -52,7 +59,7 @@ enum Verb {
         #[arg(long, value_name = "DIR", conflicts_with = "key_file")]
         data: Option<PathBuf>,
     },
-    /// Convert a public key to its other forms
+    /// Convert a public agora key to its other forms
     Did {
         /// A did:key, or the raw key as 43 characters of Base64Url or 64 hex digits
         #[arg(allow_hyphen_values = true)]
@@ -99,6 +106,9 @@ struct HelloArgs {
 pub fn run(args: &Args) -> Exit {
     let json = args.json;
     let done = match &args.verb {
+        Verb::Ls(options) => return options.run(hub_keys::list(options)),
+        Verb::Issue(args) => return args.options.run(hub_keys::issue(args)),
+        Verb::Revoke(args) => return args.options.run(hub_keys::revoke(args)),
         Verb::New { out } => create_key(out, json),
         Verb::Show { source, data } => show(source, data.as_deref(), json),
         Verb::Did { key } => convert_key(key, json),

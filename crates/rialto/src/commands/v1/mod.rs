@@ -114,7 +114,13 @@ impl V1 {
         Ok(Answer::new(own.account.get().to_owned()))
     }
 
-    pub async fn make_key(&self, key: &NewKey<'_>) -> Reply<MadeKey> {
+    /// The caller's keys; a limited key sees itself alone.
+    pub async fn keys(&self) -> Result<Vec<Answer<KeyView>>, CallError> {
+        let page: Page = self.get("/v1/keys").await?.parse()?;
+        Ok(page.items.iter().map(|item| Answer::new(item.get().to_owned())).collect())
+    }
+
+    pub async fn make_key(&self, key: &impl Serialize) -> Reply<MadeKey> {
         self.post("/v1/keys", Some(key)).await
     }
 

@@ -86,6 +86,45 @@ pub struct MadeKey {
     pub key: String,
 }
 
+/// One of the caller's keys, without its secret.
+#[derive(Deserialize)]
+pub struct KeyView {
+    pub id: u64,
+    pub label: Option<String>,
+    per_job: Option<Box<RawValue>>,
+    per_day: Option<Box<RawValue>>,
+    pub transfers: bool,
+    pub spent_today: Box<RawValue>,
+    pub last_used: Option<String>,
+    pub valid_until: Option<String>,
+    /// Whether the request was made with it.
+    #[serde(rename = "current")]
+    pub is_current: bool,
+}
+
+impl KeyView {
+    /// The most credits for one job, if there is a limit.
+    pub fn per_job(&self) -> Option<&str> {
+        self.per_job.as_deref().map(RawValue::get)
+    }
+
+    /// The most credits for one day, if there is a limit.
+    pub fn per_day(&self) -> Option<&str> {
+        self.per_day.as_deref().map(RawValue::get)
+    }
+
+    /// What the key may spend, in words.
+    pub fn describe_limits(&self) -> String {
+        let limit = |what, limit: Option<&str>| match limit {
+            Some(most) => format!("at most {most} {what}"),
+            None => format!("any amount {what}"),
+        };
+        let transfers = if self.transfers { "transfers allowed" } else { "no transfers" };
+        let (job, day) = (limit("per job", self.per_job()), limit("per day", self.per_day()));
+        format!("{job}, {day}, {transfers}; {} spent today", self.spent_today.get())
+    }
+}
+
 /// An owner's account.
 #[derive(Deserialize)]
 pub struct AccountView {

@@ -18,7 +18,6 @@ pub struct ToolPrinter {
 
 impl ToolPrinter {
     pub fn print(&self, server: &str, era: Option<Era>, choice: &Choice, left_out: &[String]) {
-        let era = era.map_or("unknown", Era::as_str);
         let left_out: Vec<&String> = left_out.iter().chain(&choice.unfit).collect();
         if self.as_json {
             let sold: Vec<Value> =
@@ -28,15 +27,19 @@ impl ToolPrinter {
             output::print_data(json!({
                 "event": "tools",
                 "server": server,
-                "era": era,
+                "era": era.map_or("unknown", Era::as_str),
                 "tools": sold,
                 "not_sold": withheld,
                 "left_out": left_out,
             }));
             return;
         }
-        let mut lines =
-            vec![format!("{server} ({era} era), tools for sale: {}", choice.sold.len())];
+        let speaks = match era {
+            Some(Era::Old) => " (speaks MCP 2025-11-25 or older)",
+            Some(Era::New) => " (speaks MCP 2026-07-28)",
+            None => "",
+        };
+        let mut lines = vec![format!("{server}{speaks}, tools for sale: {}", choice.sold.len())];
         lines.extend(choice.sold.iter().map(|(skill, tool)| {
             format!(
                 "  {}  {}  {}{}",
