@@ -9,5 +9,7 @@ mod life;
 mod recipe;
 mod urls;
 
+// Shared with other tests, which use all of it.
+#[allow(dead_code)]
 #[path = "../it/runtime/kit.rs"]
 pub mod runtime;

@@ -4,7 +4,6 @@
 
 use rialto_protocols::agora::MessageType;
 use rialto_protocols::kit::ed25519::PublicKey;
-use rialto_protocols::registry;
 use serde_json::{Value, json};
 
 use super::Caller;
@@ -286,12 +285,12 @@ impl Scene {
         self.hub.http.request(method, format!("{}{path}", self.hub.url))
     }
 
-    /// The hub's id of an agent's key.
+    /// The hub's id of an agent's key; one that no key has, after all were revoked.
     fn key_of(&self, agent: &Agent) -> String {
         self.hub.engine.with_world(|world| {
             let id = world.agent_by_alias(rialto_protocols::registry::ID, &agent.id);
             let id = id.expect("it is registered");
-            world.keys_of(id).next().expect("it has a key").id.to_string()
+            world.keys_of(id).next().map_or_else(|| "0".to_owned(), |key| key.id.to_string())
         })
     }
 
