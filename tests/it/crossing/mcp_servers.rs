@@ -34,6 +34,6 @@ async fn one_tool_of_a_foreign_mcp_server_answers_a_requester_of_every_protocol(
         let output = Some(r#"{"text":"Echo: one 1.50"}"#);
         assert_eq!(ended.output.as_deref(), output, "{}", protocol.id());
     }
-    let ended = runtime.events().into_iter().filter(|event| event["event"] == "ended");
-    assert_eq!(ended.count(), ALL.len(), "each was called once");
+    let taken = runtime.events().into_iter().filter(|event| event["event"] == "took");
+    assert_eq!(taken.count(), ALL.len(), "each was called once");
 }
