@@ -115,7 +115,12 @@ impl Model {
     pub fn seen(&mut self, agent: AgentId, now: Timestamp) {
         let world = self.shown();
         let presence = world.agent_state(agent).map(|agent_state| agent_state.presence);
-        let known = presence.filter(|one| !one.unreachable && world.is_online(agent, now));
+        // What an agent that its protocol calls sends does not bring it back.
+        let is_called = world.agent(agent).is_some_and(|agent| agent.is_called_by_protocol());
+        let known = presence.filter(|one| match one.unreachable {
+            true => is_called,
+            false => world.is_online(agent, now),
+        });
         if known.is_none_or(|one| now.since(one.last_seen) >= SIGNS_TOGETHER) {
             self.signs.insert(agent, now);
         }
