@@ -24,7 +24,7 @@ pub struct Args {
     /// The client to connect
     #[arg(value_enum)]
     client: Client,
-    /// Show what would be done, and change nothing [default]
+    /// Show what would be done, and change nothing (the default)
     #[arg(long, conflicts_with = "apply")]
     print: bool,
     /// Do it: run the client's own command, or edit its file
