@@ -145,7 +145,7 @@ impl Connection {
             Transport::Stdio(server) => server.ended().await,
             Transport::Http(server) => {
                 let mut gone = self.0.gone.clone();
-                // Without news nobody notices.
+                // Without news, only the next call notices that the server is gone.
                 if gone.wait_for(|gone| *gone).await.is_err() {
                     std::future::pending::<()>().await;
                 }
